@@ -1,0 +1,16 @@
+"""Conditional random fields trained to a certified optimum.
+
+    >>> from sdcastruct import datasets
+    >>> from sdcastruct.models import ChainModel
+    >>> from sdcastruct.solvers import SDCA
+
+See `sdcastruct.models` for what can be trained, `sdcastruct.solvers` for how, and
+`sdcastruct.duality` for what the certificates mean.
+"""
+
+from importlib.metadata import version
+
+from sdcastruct import datasets, duality
+
+__version__ = version("sdcastruct")
+__all__ = ["__version__", "datasets", "duality"]

@@ -1,0 +1,1 @@
+"""Inference engines: the only compiled code that knows a graph."""

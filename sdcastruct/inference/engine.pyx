@@ -1,0 +1,21 @@
+"""The interface of an inference engine: from slot scores to region marginals."""
+
+
+cdef class Engine:
+    """Inference on the graphs of n samples; subclass in Cython and implement both methods.
+
+    Both run without the GIL and may raise (``with gil: raise ...``). Scratch memory belongs to the
+    caller, so one engine serves many threads.
+    """
+
+    cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                   double *scratch) except -1 nogil:
+        """Write the region marginals and the log-partition function of sample i at scores theta."""
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} does not implement infer")
+
+    cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
+                    double *scratch) except -1 nogil:
+        """Write a labelling of sample i with the highest score."""
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} does not implement decode")

@@ -1,0 +1,39 @@
+from libc.stdint cimport int64_t
+
+from sdcastruct.entropy cimport Runs
+from sdcastruct.inference.engine cimport Engine
+from sdcastruct.problem.attributes cimport Attributes
+from sdcastruct.problem.regions cimport Regions
+
+
+cdef class Problem:
+    cdef readonly Attributes attributes
+    cdef readonly Regions regions
+    cdef readonly Engine engine
+    cdef readonly Py_ssize_t n_samples, dim, n_marginals
+    cdef readonly bint labelled
+    # The true labelling of sample i is 1 at these positions of mu_i and of theta_i, 0 elsewhere.
+    cdef const int64_t[::1] truth_ptr, truth_region, truth_slot
+
+    cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil
+    cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                        double *scratch) except -1 nogil
+    cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil
+    cdef double direction_into(self, Py_ssize_t i, const double *m, double scale,
+                               double *v) noexcept nogil
+    cdef void add(self, Py_ssize_t i, double gamma, const double *v, double *w) noexcept nogil
+
+    cdef Runs runs(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t n_slots(self, Py_ssize_t i) noexcept nogil
+    cdef double truth_score(self, Py_ssize_t i, const double *theta) noexcept nogil
+    cdef void subtract_truth(self, Py_ssize_t i, double *m) noexcept nogil
+
+
+cdef class Workspace:
+    cdef double[::1] memory
+    cdef double *theta
+    cdef double *beta
+    cdef double *m_alpha
+    cdef double *m_beta
+    cdef double *v
+    cdef double *scratch

@@ -1,0 +1,216 @@
+"""A problem: a model bound to n samples, all that a solver sees.
+
+Five operations, in the letters of the paper. Only `infer` depends on the graph::
+
+    score(i, w) -> theta          slot scores w^T F_C
+    infer(i, theta) -> mu, log_z  the marginal oracle
+    gather(i, mu) -> m            region tables summed into slots
+    direction(i, m) -> v, ||v||^2 scaled expected features of m, on the support of the sample
+    add(i, gamma, v, w)           w[support] += gamma v
+
+Methods named ``*_into`` are the C interface: they write into the caller's memory and need no GIL.
+The Python methods return arrays and are meant for reading, testing and prototyping.
+"""
+
+import numpy as np
+
+from libc.math cimport sqrt
+
+
+cdef class Problem:
+    """Samples packed into flat arrays; made by `Model.bind`.
+
+    Attributes
+    ----------
+    n_samples : int
+    dim : int
+        Number of weights.
+    n_marginals : int
+        Length of a dual point: the region marginals of all samples laid end to end.
+    labelled : bool
+        Whether the samples have labels; without them the problem serves for prediction only.
+    """
+
+    def __init__(self, Attributes attributes, Regions regions, Engine engine, truth_ptr=None,
+                 truth_region=None, truth_slot=None):
+        self.attributes, self.regions, self.engine = attributes, regions, engine
+        self.n_samples = attributes.n_samples
+        self.dim = attributes.dim
+        self.n_marginals = regions.region_ptr[regions.n_samples]
+        self.labelled = truth_ptr is not None
+        if self.labelled:
+            self.truth_ptr = truth_ptr
+            self.truth_region, self.truth_slot = truth_region, truth_slot
+
+    cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
+        self.attributes.score(i, w, theta)
+
+    cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                        double *scratch) except -1 nogil:
+        return self.engine.infer(i, theta, mu, log_z, scratch)
+
+    cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil:
+        self.regions.gather(i, mu, m, self.n_slots(i))
+
+    cdef double direction_into(self, Py_ssize_t i, const double *m, double scale,
+                               double *v) noexcept nogil:
+        return self.attributes.direction(i, m, scale, v)
+
+    cdef void add(self, Py_ssize_t i, double gamma, const double *v, double *w) noexcept nogil:
+        self.attributes.add(i, gamma, v, w)
+
+    cdef Runs runs(self, Py_ssize_t i) noexcept nogil:
+        return self.regions.runs(i)
+
+    cdef Py_ssize_t n_slots(self, Py_ssize_t i) noexcept nogil:
+        return self.attributes.slot_ptr[i + 1] - self.attributes.slot_ptr[i]
+
+    cdef double truth_score(self, Py_ssize_t i, const double *theta) noexcept nogil:
+        """Return <theta, m> for the true labelling of sample i."""
+        cdef double total = 0.0
+        cdef Py_ssize_t e
+        for e in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
+            total += theta[self.truth_slot[e]]
+        return total
+
+    cdef void subtract_truth(self, Py_ssize_t i, double *m) noexcept nogil:
+        """Subtract the slot marginals of the true labelling of sample i from m."""
+        cdef Py_ssize_t e
+        for e in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
+            m[self.truth_slot[e]] -= 1.0
+
+    def block(self, Py_ssize_t i):
+        """Return the slice of a dual point that holds the marginals of sample i."""
+        return slice(self.regions.region_ptr[i], self.regions.region_ptr[i + 1])
+
+    @property
+    def region_ptr(self):
+        """Offsets of the samples' marginals in a dual point, shape (n_samples + 1,)."""
+        return np.asarray(self.regions.region_ptr)
+
+    def counting(self, Py_ssize_t i):
+        """Return the counting number of every entry of the marginals of sample i."""
+        return self.regions.counting(i)
+
+    def score(self, Py_ssize_t i, w):
+        """Return the slot scores theta of sample i at weights w."""
+        cdef const double[::1] weights = _vector("w", w, self.dim)
+        theta = np.empty(self.n_slots(i))
+        cdef double[::1] view = theta
+        self.score_into(i, &weights[0], &view[0])
+        return theta
+
+    def infer(self, Py_ssize_t i, theta):
+        """Return the region marginals mu and the log-partition function at scores theta."""
+        cdef const double[::1] scores = _vector("theta", theta, self.n_slots(i))
+        mu = np.empty(self.regions.region_ptr[i + 1] - self.regions.region_ptr[i])
+        cdef double[::1] view = mu
+        cdef double[::1] scratch = np.empty(self.engine.scratch_size)
+        cdef double log_z = 0.0
+        self.infer_into(i, &scores[0], &view[0], &log_z, &scratch[0])
+        return mu, log_z
+
+    def decode(self, Py_ssize_t i, theta, Py_ssize_t n_nodes):
+        """Return a labelling of the n_nodes nodes of sample i with the highest score."""
+        cdef const double[::1] scores = _vector("theta", theta, self.n_slots(i))
+        y = np.empty(n_nodes, np.int64)
+        cdef int64_t[::1] view = y
+        cdef double[::1] scratch = np.empty(self.engine.scratch_size)
+        self.engine.decode(i, &scores[0], &view[0], &scratch[0])
+        return y
+
+    def gather(self, Py_ssize_t i, mu):
+        """Return the slot marginals m of the region marginals mu."""
+        length = self.regions.region_ptr[i + 1] - self.regions.region_ptr[i]
+        cdef const double[::1] marginals = _vector("mu", mu, length)
+        m = np.empty(self.n_slots(i))
+        cdef double[::1] view = m
+        self.gather_into(i, &marginals[0], &view[0])
+        return m
+
+    def features(self, Py_ssize_t i, m):
+        """Return the expected features of slot marginals m, a dense vector of shape (dim,)."""
+        cdef const double[::1] slots = _vector("m", m, self.n_slots(i))
+        support = self.attributes.support(i)
+        v = np.empty(support.size)
+        cdef double[::1] view = v
+        self.direction_into(i, &slots[0], 1.0, &view[0])
+        out = np.zeros(self.dim)
+        out[support] = v
+        return out
+
+    def truth(self, Py_ssize_t i):
+        """Return the region marginals of the true labelling of sample i: zeros and ones."""
+        mu = np.zeros(self.regions.region_ptr[i + 1] - self.regions.region_ptr[i])
+        mu[self.truth_region[self.truth_ptr[i]:self.truth_ptr[i + 1]]] = 1.0
+        return mu
+
+    def initial_marginals(self, double epsilon):
+        """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1)."""
+        alpha = np.empty(self.n_marginals)
+        cdef double[::1] view = alpha
+        cdef Workspace space = Workspace(self)
+        cdef const int64_t[::1] start = self.regions.region_ptr
+        cdef double log_z = 0.0
+        cdef Py_ssize_t i, j
+        for j in range(self.attributes.max_slots):
+            space.theta[j] = 0.0
+        with nogil:
+            for i in range(self.n_samples):
+                self.infer_into(i, space.theta, &view[start[i]], &log_z, space.scratch)
+                for j in range(start[i], start[i + 1]):
+                    view[j] *= epsilon
+                for j in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
+                    view[start[i] + self.truth_region[j]] += 1.0 - epsilon
+        return alpha
+
+    def radii(self):
+        """Return upper bounds of R_i = max_y ||F(x_i, y_i) - F(x_i, y)||^2, shape (n_samples,).
+
+        With attributes >= 0 no two feature vectors have a negative product, so that
+        R_i <= ||F(x_i, y_i)||^2 + max_y ||F(x_i, y)||^2, with equality when some label does not
+        occur in y_i (paper, Appendix C). Otherwise the triangle inequality takes its place.
+        """
+        radii = np.empty(self.n_samples)
+        cdef double[::1] view = radii
+        cdef Workspace space = Workspace(self)
+        cdef double truth, largest, low
+        cdef Py_ssize_t i, j
+        with nogil:
+            for i in range(self.n_samples):
+                for j in range(self.n_slots(i)):
+                    space.theta[j] = 0.0
+                self.subtract_truth(i, space.theta)
+                for j in range(self.n_slots(i)):
+                    space.theta[j] = -space.theta[j]
+                low = 0.0
+                truth = self.direction_into(i, space.theta, 1.0, space.v)
+                largest = self.attributes.largest_norm2(i, space.theta, &low)
+                view[i] = truth + largest
+                if low < 0.0:
+                    view[i] += 2.0 * sqrt(truth * largest)
+        return radii
+
+
+cdef class Workspace:
+    """Memory for one step on any sample of a problem; one per thread."""
+
+    def __init__(self, Problem problem):
+        cdef Py_ssize_t slots = problem.attributes.max_slots
+        cdef Py_ssize_t regions = problem.regions.max_regions
+        cdef Py_ssize_t support = problem.attributes.max_support
+        self.memory = np.empty(3 * slots + regions + support + problem.engine.scratch_size)
+        self.theta = &self.memory[0]
+        self.m_alpha = self.theta + slots
+        self.m_beta = self.m_alpha + slots
+        self.beta = self.m_beta + slots
+        self.v = self.beta + regions
+        self.scratch = self.v + support
+
+
+def _vector(name, values, Py_ssize_t length):
+    """Return values as a contiguous float64 vector of the given length, or say what is wrong."""
+    vector = np.ascontiguousarray(values, dtype=np.float64)
+    if vector.shape != (length,):
+        raise ValueError(f"{name} has shape {vector.shape}, expected ({length},)")
+    return vector

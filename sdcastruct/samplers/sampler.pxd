@@ -1,0 +1,24 @@
+from numpy.random cimport bitgen_t
+
+
+cdef class RandomStream:
+    cdef readonly object generator
+    cdef bitgen_t *bits
+
+    cdef double uniform(self) noexcept nogil
+
+
+cdef class Sampler:
+    cdef readonly object refresh_every
+    cdef readonly Py_ssize_t n_samples
+
+    cdef Py_ssize_t next(self, RandomStream stream) except -1 nogil
+    cdef int observe(self, Py_ssize_t i, double gap) except -1 nogil
+
+
+cdef class CompiledSampler(Sampler):
+    cdef readonly double non_uniformity
+    cdef bint overridden
+
+    cdef Py_ssize_t pick(self, RandomStream stream) noexcept nogil
+    cdef void store(self, Py_ssize_t i, double gap) noexcept nogil

@@ -1,0 +1,285 @@
+"""Stochastic dual coordinate ascent for CRFs (paper, Algorithm 2).
+
+State: the dual point alpha (the region marginals of every sample) and w = w-hat(alpha). A step on
+sample i moves its block towards beta_i = p(. | x_i; w) and keeps w conjugate::
+
+    alpha_i <- (1 - gamma) alpha_i + gamma beta_i,     w <- w + gamma v_i
+    v_i = 1/(lam n) A_i (beta_i - alpha_i) = -1/(lam n) (E_beta_i[F] - E_alpha_i[F])
+
+with gamma from an exact line search on the dual, which needs no further call of the oracle. The
+block duality gap g_i = KL(alpha_i || beta_i) = log Z_i - H(alpha_i) - <theta_i, m_i> costs no
+logarithm, because the entropy of every block is kept; it feeds the sampler and the estimate of the
+total gap. Only a full pass certifies: it rebuilds w from alpha and recomputes every gap.
+"""
+
+import copy
+from numbers import Integral, Real
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t
+
+from sdcastruct.entropy cimport LineSearch, quadratic_start, search
+from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.samplers.sampler cimport RandomStream, Sampler
+from sdcastruct.simd.kernels cimport kernels
+
+from sdcastruct.problem import batch
+from sdcastruct.samplers import Gap
+from sdcastruct.samplers.weighted import UNKNOWN_GAP
+from sdcastruct.solvers.base import Certificate, Solver
+
+# Steps between two looks at pending signals: rare enough to be free, often enough for Ctrl-C.
+cdef Py_ssize_t SIGNAL_INTERVAL = 256
+
+
+class SDCA(Solver):
+    """Stochastic dual coordinate ascent.
+
+    Parameters
+    ----------
+    sampler : Sampler, default Gap(non_uniformity=0.8)
+        Which sample next.
+    subprecision : float, default 0.1
+        The line search ends when its next Newton step would be at most this part of gamma.
+    max_newton : int, default 20
+        Most Newton steps of a line search.
+    start : {"quadratic", "previous"} or float in (0, 1], default "quadratic"
+        Where the line search begins: the maximum of the quadratic model that is exact near the
+        optimum, the sample's previous step size, or a fixed number (the paper uses 0.5).
+    step_size : float in (0, 1] or "safe", optional
+        A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
+        the theory guarantees.
+    epsilon : float in (0, 1], default 1e-5
+        Weight of the uniform distribution in the initial point; the rest is on the true labels.
+    random_state : int, numpy.random.Generator or None
+        Seed of the sampling.
+    """
+
+    def __init__(self, sampler=None, subprecision=0.1, max_newton=20, start="quadratic",
+                 step_size=None, epsilon=1e-5, random_state=None):
+        if sampler is not None and not isinstance(sampler, Sampler):
+            raise TypeError(f"sampler={sampler!r}: expected an instance of Sampler")
+        _check_number("subprecision", subprecision, 0.0, np.inf)
+        _check_number("epsilon", epsilon, 0.0, 1.0)
+        if not isinstance(max_newton, Integral) or max_newton < 1:
+            raise ValueError(f"max_newton={max_newton!r}: expected an integer >= 1")
+        if start not in ("quadratic", "previous"):
+            _check_number("start", start, 0.0, 1.0, "'quadratic', 'previous' or ")
+        if step_size is not None and step_size != "safe":
+            _check_number("step_size", step_size, 0.0, 1.0, "None, 'safe' or ")
+        self.sampler = Gap() if sampler is None else sampler
+        self.subprecision = subprecision
+        self.max_newton = max_newton
+        self.start = start
+        self.step_size = step_size
+        self.epsilon = epsilon
+        self.random_state = random_state
+
+    def init(self, problem, lam, warm_start=None):
+        """Return the state from which training starts.
+
+        Parameters
+        ----------
+        warm_start : SDCAState, optional
+            Start from a copy of this state's dual point, with its gaps as the first estimates.
+        """
+        if warm_start is not None and not isinstance(warm_start, SDCAState):
+            raise TypeError(f"warm_start={warm_start!r}: expected a result or a state of SDCA")
+        state = SDCAState(problem, lam, copy.copy(self.sampler),
+                          np.random.default_rng(self.random_state))
+        if warm_start is None:
+            state.start_from(problem.initial_marginals(self.epsilon))
+        else:
+            state.continue_from(warm_start)
+        self._set_line_search(state, problem, lam)
+        return state
+
+    def _set_line_search(self, SDCAState state, problem, lam):
+        state.line_search = LineSearch(self.subprecision, self.max_newton)
+        if self.step_size is not None:
+            state.line_search.max_newton = 0
+            safe = 1.0 / (1.0 + problem.radii().max() / (lam * problem.n_samples))
+            state.first_gamma = ConstantGamma(safe if self.step_size == "safe" else self.step_size)
+        elif self.start == "quadratic":
+            state.first_gamma = FirstGamma()
+        elif self.start == "previous":
+            state.first_gamma = PreviousGamma(problem.n_samples)
+        else:
+            state.first_gamma = ConstantGamma(self.start)
+
+
+cdef class FirstGamma:
+    """Where a line search begins: by default at the maximum of its quadratic model."""
+
+    cdef double get(self, Py_ssize_t i, double gap, double curvature) noexcept nogil:
+        return quadratic_start(gap, curvature)
+
+    cdef void learn(self, Py_ssize_t i, double gamma) noexcept nogil:
+        pass
+
+
+cdef class ConstantGamma(FirstGamma):
+    cdef double gamma
+
+    def __init__(self, double gamma):
+        self.gamma = gamma
+
+    cdef double get(self, Py_ssize_t i, double gap, double curvature) noexcept nogil:
+        return self.gamma
+
+
+cdef class PreviousGamma(FirstGamma):
+    cdef double[::1] gammas
+
+    def __init__(self, Py_ssize_t n_samples):
+        self.gammas = np.full(n_samples, 0.5)
+
+    cdef double get(self, Py_ssize_t i, double gap, double curvature) noexcept nogil:
+        return self.gammas[i]
+
+    cdef void learn(self, Py_ssize_t i, double gamma) noexcept nogil:
+        self.gammas[i] = gamma
+
+
+cdef class SDCAState:
+    """Everything that a run of SDCA knows; made by `SDCA.init`.
+
+    Attributes
+    ----------
+    w : array of shape (dim,)
+        Weights, conjugate to alpha.
+    alpha : array of shape (n_marginals,)
+        Dual point: the region marginals of all samples.
+    gaps : array of shape (n_samples,)
+        Last known block duality gaps.
+    entropies : array of shape (n_samples,)
+        Entropies of the blocks of alpha.
+    n_updates, n_oracle_calls, n_evaluations : int
+        Steps, calls of the marginal oracle and evaluations of the line search so far.
+    """
+
+    cdef readonly Problem problem
+    cdef readonly double lam
+    cdef readonly Sampler sampler
+    cdef readonly RandomStream stream
+    cdef readonly object w, alpha, gaps, entropies
+    cdef readonly int64_t n_updates, n_oracle_calls, n_evaluations
+    cdef LineSearch line_search
+    cdef FirstGamma first_gamma
+    cdef Workspace space
+    cdef double[::1] w_view, alpha_view, gaps_view, entropies_view
+
+    def __init__(self, Problem problem, double lam, Sampler sampler, generator):
+        self.problem = problem
+        self.lam = lam
+        self.sampler = sampler
+        self.sampler.reset(problem, lam)
+        self.stream = RandomStream(generator)
+        self.space = Workspace(problem)
+
+    def start_from(self, alpha, gaps=None):
+        """Take a dual point; gaps that are not given count as unknown."""
+        n = self.problem.n_samples
+        self.alpha, self.w = alpha, np.empty(self.problem.dim)
+        self.gaps = np.full(n, UNKNOWN_GAP) if gaps is None else gaps
+        self.entropies = batch.entropies(self.problem, alpha)
+        self.w_view, self.alpha_view = self.w, self.alpha
+        self.gaps_view, self.entropies_view = self.gaps, self.entropies
+        batch.conjugate_weights(self.problem, self.alpha, self.lam, self.w)
+        if gaps is not None:
+            self._tell_sampler()
+
+    def continue_from(self, SDCAState other):
+        """Take a copy of another state's dual point."""
+        if not np.array_equal(other.problem.region_ptr, self.problem.region_ptr):
+            raise ValueError(
+                f"warm_start has a dual point for {other.problem.n_samples} samples with "
+                f"{other.problem.n_marginals} marginals, expected {self.problem.n_samples} samples "
+                f"with {self.problem.n_marginals} marginals of the same shapes")
+        self.start_from(other.alpha.copy(), other.gaps.copy())
+
+    cdef double step_on(self, Problem problem, Workspace space,
+                        Py_ssize_t i) except -1.0 nogil:
+        """Do one step on sample i and return gamma (paper, Algorithm 2)."""
+        cdef double *w = &self.w_view[0]
+        cdef int64_t first = problem.regions.region_ptr[i]
+        cdef double *alpha = &self.alpha_view[first]
+        cdef Py_ssize_t n_slots = problem.n_slots(i), j
+        cdef double lam_n = self.lam * problem.n_samples
+        cdef double log_z = 0.0, kl = 0.0, score_alpha, score_beta, gap, norm2, gamma
+
+        problem.score_into(i, w, space.theta)
+        problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+        problem.gather_into(i, alpha, space.m_alpha)
+        problem.gather_into(i, space.beta, space.m_beta)
+        score_alpha = kernels.dot(space.theta, space.m_alpha, n_slots)
+        score_beta = kernels.dot(space.theta, space.m_beta, n_slots)
+
+        gap = max(log_z - self.entropies_view[i] - score_alpha, 0.0)
+        self.gaps_view[i] = gap
+        self.sampler.observe(i, gap)
+
+        kernels.axpy(-1.0, space.m_alpha, space.m_beta, n_slots)
+        norm2 = problem.direction_into(i, space.m_beta, -1.0 / lam_n, space.v)
+        gamma = search(self.line_search, problem.runs(i), alpha, space.beta, gap, lam_n * norm2,
+                       self.first_gamma.get(i, gap, lam_n * norm2), &kl, &self.n_evaluations)
+        self.first_gamma.learn(i, gamma)
+
+        kernels.mix(alpha, space.beta, gamma, problem.regions.region_ptr[i + 1] - first)
+        problem.add(i, gamma, space.v, w)
+        self.entropies_view[i] = log_z - kl - (1.0 - gamma) * score_alpha - gamma * score_beta
+        self.n_updates += 1
+        self.n_oracle_calls += 1
+        return gamma
+
+    def step(self, Py_ssize_t i):
+        """Do one step on sample i and return its size gamma."""
+        if not 0 <= i < self.problem.n_samples:
+            raise IndexError(f"i={i}: expected a sample from 0 to {self.problem.n_samples - 1}")
+        return self.step_on(self.problem, self.space, i)
+
+    def epoch(self):
+        """Do n steps on samples drawn by the sampler; Ctrl-C raises between two steps."""
+        cdef Problem problem = self.problem
+        cdef Workspace space = self.space
+        cdef Sampler sampler = self.sampler
+        cdef RandomStream stream = self.stream
+        cdef Py_ssize_t k
+        with nogil:
+            for k in range(1, problem.n_samples + 1):
+                self.step_on(problem, space, sampler.next(stream))
+                if k % SIGNAL_INTERVAL == 0:
+                    with gil:
+                        PyErr_CheckSignals()
+
+    def estimate(self):
+        """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
+        dual = self.entropies.mean() - 0.5 * self.lam * (self.w @ self.w)
+        return dual, self.gaps.mean()
+
+    def certify(self):
+        """Rebuild w from alpha and return the exact primal, dual and gap of this point."""
+        batch.conjugate_weights(self.problem, self.alpha, self.lam, self.w)
+        loss, self.gaps[:], self.entropies[:] = batch.losses_and_gaps(self.problem, self.w,
+                                                                      self.alpha)
+        primal = loss.mean() + 0.5 * self.lam * (self.w @ self.w)
+        gap = self.gaps.mean()
+        return Certificate(primal, primal - gap, gap)
+
+    def refresh(self):
+        """Recompute all gaps and tell the sampler (Osokin et al. 2016)."""
+        certificate = self.certify()
+        self._tell_sampler()
+        return certificate
+
+    def _tell_sampler(self):
+        for i, gap in enumerate(self.gaps):
+            self.sampler.update(i, gap)
+
+
+def _check_number(name, value, low, high, others=""):
+    if not isinstance(value, Real) or not low < value <= high or not np.isfinite(value):
+        above = "" if high == np.inf else f" and at most {high:g}"
+        raise ValueError(f"{name}={value!r}: expected {others}a number above {low:g}{above}")

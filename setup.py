@@ -1,0 +1,51 @@
+"""Build of the compiled kernels; everything else about the package is in pyproject.toml."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+PACKAGE = Path("sdcastruct")
+SIMD = [str(PACKAGE / "simd" / name) for name in ("baseline.c", "avx2.c", "dispatch.c")]
+
+# SDCASTRUCT_BOUNDSCHECK=1 builds kernels that check every index, for a slow but safe test run.
+CHECKED = os.environ.get("SDCASTRUCT_BOUNDSCHECK", "0") == "1"
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": CHECKED,
+    "wraparound": False,
+    "initializedcheck": CHECKED,
+    "cdivision": True,
+    "embedsignature": True,
+}
+
+# -fopenmp-simd honours `#pragma omp simd` and needs no OpenMP runtime.
+FLAGS = (
+    ["/O2"]
+    if sys.platform == "win32"
+    else ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math"]
+)
+
+
+def extension(source: Path) -> Extension:
+    """Return the extension of one .pyx file; only the simd module carries the C kernels."""
+    module = ".".join(source.with_suffix("").parts)
+    return Extension(
+        module,
+        [str(source), *(SIMD if module == "sdcastruct.simd.kernels" else [])],
+        include_dirs=[np.get_include(), str(PACKAGE / "simd")],
+        extra_compile_args=FLAGS,
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+    )
+
+
+setup(
+    ext_modules=cythonize(
+        [extension(source) for source in sorted(PACKAGE.rglob("*.pyx"))],
+        compiler_directives=DIRECTIVES,
+        nthreads=0 if sys.platform == "win32" else os.cpu_count() or 1,
+    )
+)

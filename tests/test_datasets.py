@@ -1,0 +1,299 @@
+"""The data sets are the published ones; attributes and matrices say the same thing."""
+
+import hashlib
+import os
+import sys
+import threading
+from collections import Counter
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdcastruct.datasets import fetch, load_conll2000, load_conll2002, load_ocr, load_pos
+from sdcastruct.datasets.text import CHUNKING, word_shape
+from sdcastruct.features import SequenceLabelEncoder, Vectorizer, apply_templates, template_name
+
+needs_corpora = pytest.mark.skipif(
+    "SDCASTRUCT_DATA" not in os.environ, reason="SDCASTRUCT_DATA names no folder with the corpora"
+)
+corpora = st.lists(
+    st.lists(st.lists(st.sampled_from("abcdef"), max_size=4), max_size=4), max_size=4
+)
+
+
+@pytest.fixture(scope="module")
+def ocr():
+    return load_ocr()
+
+
+@pytest.fixture(scope="module")
+def chunking():
+    return load_conll2000()
+
+
+class TestOCR:
+    def test_words_and_letters(self, ocr):
+        assert len(ocr.X) == len(ocr.y) == len(ocr.folds) == 6877
+        assert sum(map(len, ocr.y)) == 52152
+        assert [x.shape for x in ocr.X] == [(len(y), 128) for y in ocr.y]
+
+    def test_pixels_are_binary_floats(self, ocr):
+        pixels = np.concatenate(ocr.X)
+        assert pixels.dtype == np.float64
+        assert np.array_equal(np.unique(pixels), [0, 1])
+
+    def test_labels_are_letters(self, ocr):
+        labels = np.concatenate(ocr.y)
+        assert np.issubdtype(labels.dtype, np.integer)
+        assert np.array_equal(np.unique(labels), np.arange(26))
+        assert ocr.y[0].tolist() == [14, 12, 12, 0, 13, 3, 8, 13, 6]
+        assert "".join(ocr.classes[ocr.y[0]]) == "ommanding"
+
+    def test_ten_folds(self, ocr):
+        counts = [626, 704, 684, 698, 693, 651, 739, 717, 690, 675]
+        assert np.bincount(ocr.folds).tolist() == counts
+
+    def test_pixels_belong_to_their_letters(self, ocr):
+        """A mispacked image would leave the class means of the two halves of the data unalike."""
+        pixels, labels = np.concatenate(ocr.X), np.concatenate(ocr.y)
+        half = np.arange(len(labels)) % 2 == 0
+        means = [
+            np.array([pixels[part & (labels == k)].mean(axis=0) for k in range(26)])
+            for part in (half, ~half)
+        ]
+        distances = np.linalg.norm(means[0][:, None] - means[1][None], axis=2)
+        assert np.array_equal(distances.argmin(axis=1), np.arange(26))
+
+
+@needs_corpora
+class TestCorpora:
+    def test_conll2000_train(self, chunking):
+        assert len(chunking.X) == len(chunking.y) == len(chunking.tokens) == 8936
+        assert sum(map(len, chunking.X)) == 211727
+        assert len(set().union(*chunking.y)) == 22
+        assert chunking.tokens[0][0] == ("Confidence", "NN", "B-NP")
+
+    def test_conll2000_attributes(self, chunking):
+        sizes = {len(token) for x in chunking.X for token in x[2:-2]}
+        assert sizes == {19}
+        assert len(Vectorizer(min_freq=3).fit(chunking.X).attributes_) == 75287
+
+    def test_conll2000_test(self):
+        test = load_conll2000(split="test")
+        assert len(test.X) == 2012
+        assert sum(map(len, test.y)) == 47377
+
+    @pytest.mark.parametrize(
+        ("language", "split", "sentences", "tokens"),
+        [
+            ("dutch", "train", 15806, 202931),
+            ("dutch", "test", 5195, 68994),
+            ("spanish", "train", 8323, 264715),
+            ("spanish", "testa", 1915, 52923),
+        ],
+    )
+    def test_conll2002(self, language, split, sentences, tokens):
+        entities = load_conll2002(language, split)
+        assert len(entities.X) == sentences
+        assert sum(map(len, entities.X)) == sum(map(len, entities.y)) == tokens
+        assert len(set().union(*entities.y)) == 9
+        assert {len(token) for x in entities.tokens for token in x} == {3}
+        assert max(len(token) for x in entities.X for token in x) == 20
+
+    def test_test_is_testb(self):
+        assert load_conll2002(split="test").tokens == load_conll2002(split="testb").tokens
+
+    def test_accents_are_decoded(self):
+        words = {token[0] for x in load_conll2002("spanish", "testa").tokens for token in x}
+        assert "España" in words
+
+    def test_pos(self, chunking):
+        pos = load_pos()
+        assert pos.y == [[token[1] for token in x] for x in chunking.tokens]
+        assert len(set().union(*pos.y)) == 44
+        assert max(len(token) for x in pos.X for token in x) == 13
+        assert not any(attribute.startswith("pos") for token in pos.X[0] for attribute in token)
+
+
+class TestArguments:
+    @pytest.mark.parametrize("load", [load_conll2000, load_pos])
+    def test_unknown_split(self, load):
+        with pytest.raises(ValueError, match="split is 'dev', expected one of 'train', 'test'"):
+            load(split="dev")
+
+    def test_unknown_part(self):
+        with pytest.raises(ValueError, match="split is 'dev', expected one of 'train', 'testa'"):
+            load_conll2002(split="dev")
+
+    def test_unknown_language(self):
+        with pytest.raises(ValueError, match=r"language is 'latin', .* 'dutch', 'spanish'"):
+            load_conll2002("latin")
+
+
+class TestFetch:
+    """Where an archive comes from; the archive here is a small file with a known checksum."""
+
+    NAME, CONTENT = "corpus.zip", b"the corpus"
+    SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+    @pytest.fixture(autouse=True)
+    def known(self, monkeypatch, tmp_path):
+        monkeypatch.setitem(fetch.SHA256, self.NAME, self.SHA256)
+        self.folder = tmp_path / "data"
+        self.folder.mkdir()
+        monkeypatch.setenv("SDCASTRUCT_DATA", str(self.folder))
+
+    @pytest.fixture
+    def cache(self, monkeypatch, tmp_path):
+        pooch = pytest.importorskip("pooch")
+        monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache")
+        return tmp_path / "cache"
+
+    @pytest.fixture
+    def server(self, monkeypatch, tmp_path):
+        """Serve a folder in the place of the public source."""
+
+        class Quiet(SimpleHTTPRequestHandler):
+            def log_message(self, *args):
+                pass
+
+        public = tmp_path / "public"
+        public.mkdir()
+        with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=public)) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            monkeypatch.setattr(fetch, "SOURCE", f"http://127.0.0.1:{server.server_port}/")
+            monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+            yield public
+            server.shutdown()
+            thread.join()
+
+    def test_folder_comes_first(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pooch", None)
+        (self.folder / self.NAME).write_bytes(self.CONTENT)
+        assert fetch.fetch(self.NAME) == self.folder / self.NAME
+
+    def test_corrupt_file(self):
+        (self.folder / self.NAME).write_bytes(b"something else")
+        found = hashlib.sha256(b"something else").hexdigest()
+        with pytest.raises(ValueError, match=f"{self.NAME} .*{self.SHA256}, found {found}"):
+            fetch.fetch(self.NAME)
+
+    def test_folder_does_not_exist(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("SDCASTRUCT_DATA", str(tmp_path / "nowhere"))
+        with pytest.raises(FileNotFoundError, match=r"nowhere.*expected an existing folder"):
+            fetch.fetch(self.NAME)
+
+    def test_pooch_is_missing(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pooch", None)
+        with pytest.raises(
+            ImportError, match=rf"{self.NAME} is not in SDCASTRUCT_DATA.*sdcastruct\[data\]"
+        ):
+            fetch.fetch(self.NAME)
+
+    def test_download_then_cache(self, cache, server, capfd):
+        (server / self.NAME).write_bytes(self.CONTENT)
+        path = fetch.fetch(self.NAME)
+        assert path == cache / self.NAME
+        assert path.read_bytes() == self.CONTENT
+        assert "100%" in capfd.readouterr().err
+        (server / self.NAME).unlink()
+        assert fetch.fetch(self.NAME) == path
+
+    def test_download_of_another_file(self, cache, server):
+        (server / self.NAME).write_bytes(b"something else")
+        with pytest.raises(ValueError, match=self.SHA256):
+            fetch.fetch(self.NAME)
+
+    @pytest.mark.usefixtures("cache", "server")
+    def test_download_fails(self):
+        with pytest.raises(FileNotFoundError, match=rf"{self.NAME} is not in .*failed \(404"):
+            fetch.fetch(self.NAME)
+
+
+class TestTemplates:
+    def test_names_and_borders(self):
+        bigram = (("w", -1), ("w", 0))
+        sentence = {"w": ["The", "cat"]}
+        assert template_name(bigram) == "w[-1]|w[0]"
+        assert apply_templates([sentence], [(("w", 0),), bigram]) == [
+            [["w[0]=The"], ["w[0]=cat", "w[-1]|w[0]=The|cat"]]
+        ]
+
+    @given(st.integers(min_value=1, max_value=8))
+    def test_a_template_speaks_where_its_offsets_fit(self, length):
+        sentence = {"w": list(map(str, range(length))), "pos": list(map(str, range(length)))}
+        (tokens,) = apply_templates([sentence], CHUNKING)
+        for t, attributes in enumerate(tokens):
+            fitting = [c for c in CHUNKING if all(0 <= t + offset < length for _, offset in c)]
+            assert attributes == [
+                f"{template_name(c)}={'|'.join(str(t + offset) for _, offset in c)}"
+                for c in fitting
+            ]
+
+    @pytest.mark.parametrize(
+        ("word", "shape"), [("McCoy's", "XxXx'x"), ("1999", "0"), ("U.S.", "X.X."), ("--", "-")]
+    )
+    def test_word_shape(self, word, shape):
+        assert word_shape(word) == shape
+
+
+class TestVectorizer:
+    @given(corpora, st.integers(min_value=1, max_value=3))
+    def test_entries_are_counts(self, X, min_freq):
+        vectorizer = Vectorizer(min_freq=min_freq)
+        matrices = vectorizer.fit_transform(X)
+        total = Counter(attribute for x in X for token in x for attribute in token)
+        assert vectorizer.attributes_ == [a for a, count in total.items() if count >= min_freq]
+        assert len(matrices) == len(X)
+        for x, matrix in zip(X, matrices, strict=True):
+            expected = [[token.count(a) for a in vectorizer.attributes_] for token in x]
+            assert matrix.shape == (len(x), len(vectorizer.attributes_))
+            assert matrix.toarray().tolist() == expected
+
+    @given(corpora)
+    def test_layout(self, X):
+        for matrix in Vectorizer().fit_transform(X):
+            assert matrix.format == "csr"
+            assert matrix.dtype == np.float64
+            assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+            assert matrix.has_canonical_format
+
+    @given(corpora)
+    def test_transform_repeats_fit_transform(self, X):
+        vectorizer = Vectorizer(min_freq=2)
+        fitted = vectorizer.fit_transform(X)
+        for first, second in zip(fitted, vectorizer.transform(X), strict=True):
+            assert np.array_equal(first.toarray(), second.toarray())
+
+    def test_unseen_attributes_are_ignored(self):
+        vectorizer = Vectorizer().fit([[["a"], ["b"]]])
+        (matrix,) = vectorizer.transform([[["c", "b"], []]])
+        assert matrix.toarray().tolist() == [[0, 1], [0, 0]]
+
+    @pytest.mark.parametrize("token", ["word", {"word": 1.0}])
+    def test_token_is_not_a_list(self, token):
+        with pytest.raises(TypeError, match=r"X\[0\]\[1\] is a .*, expected a list"):
+            Vectorizer().fit([[["a"], token]])
+
+    def test_min_freq_below_one(self):
+        with pytest.raises(ValueError, match="min_freq is 0, expected at least 1"):
+            Vectorizer(min_freq=0).fit([[["a"]]])
+
+
+@given(st.lists(st.lists(st.sampled_from(["O", "B-NP", "I-NP"]), min_size=1), min_size=1))
+def test_labels_survive_the_round_trip(y):
+    encoder = SequenceLabelEncoder()
+    codes = encoder.fit_transform(y)
+    assert [len(sequence) for sequence in codes] == [len(labels) for labels in y]
+    assert encoder.inverse_transform(codes) == y
+    assert np.array_equal(np.unique(np.concatenate(codes)), np.arange(len(encoder.classes_)))
+
+
+def test_unseen_label():
+    with pytest.raises(ValueError, match="unseen labels"):
+        SequenceLabelEncoder().fit([["O"]]).transform([["B-NP"]])
