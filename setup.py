@@ -36,6 +36,7 @@ def extension(source: Path) -> Extension:
     return Extension(
         module,
         [str(source), *(SIMD if module == "sdcastruct.simd.kernels" else [])],
+        depends=[str(header) for header in PACKAGE.rglob("*.h")],
         include_dirs=[np.get_include(), str(PACKAGE / "simd")],
         extra_compile_args=FLAGS,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],

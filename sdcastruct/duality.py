@@ -3,12 +3,12 @@
 For n samples with log-partition functions phi_i, corrected features A_i (columns
 psi_i(y) = F(x_i, y_i) - F(x_i, y)) and scores s_i = -A_i^T w the paper writes
 
-    P(w)         = lam/2 ||w||^2 + 1/n sum_i phi_i(-A_i^T w)                    primal problem
-    D(alpha)     = -lam/2 ||w_hat(alpha)||^2 + 1/n sum_i H(alpha_i)             dual problem
-    w_hat(alpha) = 1/(lam n) sum_i A_i alpha_i                                  conjugate weights
-    alpha_hat(w) = (p(.|x_i; w))_i                                              conjugate probabilities
-    grad P(w)    = lam (w - w_hat(alpha_hat(w)))                                primal gradient
-    g(w, alpha)  = P(w) - D(alpha) >= 0                                         duality gap
+    P(w)         = lam/2 ||w||^2 + 1/n sum_i phi_i(-A_i^T w)            primal problem
+    D(alpha)     = -lam/2 ||w_hat(alpha)||^2 + 1/n sum_i H(alpha_i)     dual problem
+    w_hat(alpha) = 1/(lam n) sum_i A_i alpha_i                          conjugate weights
+    alpha_hat(w) = (p(.|x_i; w))_i                                      conjugate probabilities
+    grad P(w)    = lam (w - w_hat(alpha_hat(w)))                        primal gradient
+    g(w, alpha)  = P(w) - D(alpha) >= 0                                 duality gap
 
 and for the two conjugate pairs
 
@@ -198,7 +198,7 @@ def gradient(problem, w, lam):
 
 
 def block_gaps(problem, w, alpha):
-    """Return the Fenchel gaps F_i = phi_i(s_i) + phi_i^*(alpha_i) - s_i^T alpha_i at s_i = -A_i^T w.
+    """Return the Fenchel gaps F_i = phi_i(s_i) + phi_i^*(alpha_i) - s_i^T alpha_i, s_i = -A_i^T w.
 
     The truth cancels: F_i = log Z_i - H(alpha_i) - <theta_i, alpha_i>. Their mean is the duality
     gap when w = w_hat(alpha).

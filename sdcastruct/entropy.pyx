@@ -1,20 +1,22 @@
-"""Entropy, divergence and line search on flat marginals with counting numbers.
+"""Entropy and line search on flat marginals with counting numbers.
 
 A distribution that factorises over a junction tree is known from its region tables ``mu`` and the
-counting number ``c`` of each region (paper, Equations "joint from marginals", "entropy marginal"
-and "divergence marginal")::
+counting number ``c`` of each region (paper, Equations "joint from marginals" and "entropy
+marginal")::
 
-    H(mu)     = - sum c mu log mu
-    KL(a, b)  =   sum c a log(a / b)
+    H(mu) = - sum c mu log mu
 
-The line search of SDCA looks along the segment m = (1 - gamma) alpha + gamma beta. Because beta is
-the distribution of the current weights, the dual objective of the block is, up to a constant,
+The line search of SDCA looks along the segment m = (1 - gamma) alpha + gamma beta, with delta =
+beta - alpha. Up to a constant, n times the dual objective is there
 
-    f(gamma)   = - KL(m || beta) - curvature gamma^2 / 2,        curvature = lam n ||v||^2
-    f'(gamma)  =   sum c delta log(beta / m) - curvature gamma,  delta = beta - alpha
+    f(gamma)   = H(m) + slope gamma - curvature gamma^2 / 2
+    f'(gamma)  = - sum c delta log m + slope - curvature gamma
     f''(gamma) = - sum c delta^2 / m - curvature
 
-so that neither <w, v> nor the entropy of beta is needed. Nothing here knows about graphs.
+where slope = <theta, E_delta> is the change of the expected score (= -lam n <w, v>) and curvature =
+lam n ||v||^2. If beta is the distribution of the current weights, slope = sum c delta log beta:
+then f(1) - f(gamma) differs from KL(m || beta) only by the quadratic term, f'(0) = KL(alpha ||
+beta) + KL(beta || alpha) and f'(1) = -curvature. Nothing here knows about graphs.
 """
 
 import numpy as np
@@ -26,26 +28,33 @@ from sdcastruct.simd.kernels cimport kernels
 
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil:
     """Return H(mu)."""
+    return entropy_at(runs, mu, mu, 0.0).value
+
+
+cdef Entropy entropy_at(Runs runs, const double *alpha, const double *beta,
+                        double gamma) noexcept nogil:
+    """Return H(m) and its derivative in gamma, m = (1 - gamma) alpha + gamma beta."""
+    cdef double[2] sums = [0.0, 0.0]
+    cdef Py_ssize_t r
+    for r in range(runs.n):
+        if runs.counting[r] != 0.0:
+            kernels.entropy_along(alpha, beta, gamma, runs.length[r], runs.counting[r], sums)
+        alpha += runs.length[r]
+        beta += runs.length[r]
+    return Entropy(sums[0], sums[1])
+
+
+cdef double second_derivative(Runs runs, const double *alpha, const double *beta,
+                              double gamma) noexcept nogil:
+    """Return the second derivative of H(m) in gamma; it is never positive."""
     cdef double total = 0.0
     cdef Py_ssize_t r
     for r in range(runs.n):
         if runs.counting[r] != 0.0:
-            total -= runs.counting[r] * kernels.negentropy(mu, runs.length[r])
-        mu += runs.length[r]
-    return total
-
-
-cdef Divergence divergence(Runs runs, const double *alpha, const double *beta,
-                           double gamma) noexcept nogil:
-    """Return KL(m || beta) for m = (1 - gamma) alpha + gamma beta, and its derivatives in gamma."""
-    cdef double[3] sums = [0.0, 0.0, 0.0]
-    cdef Py_ssize_t r
-    for r in range(runs.n):
-        if runs.counting[r] != 0.0:
-            kernels.kl_along(alpha, beta, gamma, runs.length[r], runs.counting[r], sums)
+            total += runs.counting[r] * kernels.bend_along(alpha, beta, gamma, runs.length[r])
         alpha += runs.length[r]
         beta += runs.length[r]
-    return Divergence(sums[0], sums[1], sums[2])
+    return min(total, 0.0)
 
 
 cdef double quadratic_start(double gap, double curvature) noexcept nogil:
@@ -55,44 +64,47 @@ cdef double quadratic_start(double gap, double curvature) noexcept nogil:
     return 2.0 * gap / (2.0 * gap + curvature)
 
 
-cdef double search(LineSearch options, Runs runs, const double *alpha, const double *beta,
-                   double gap, double curvature, double start, double *kl,
+cdef double search(LineSearch options, Objective f, Runs runs, const double *alpha,
+                   const double *beta, double start, double *entropy,
                    int64_t *n_evaluations) noexcept nogil:
     """Maximise f over [0, 1] by Newton steps kept inside a shrinking bracket.
 
     Ends at a gamma where the next Newton step would be at most ``subprecision * gamma`` long and
-    the dual has not dropped, or after ``max_newton`` steps. The step is measured relative to gamma
-    because the best gamma of a sample with large features may be far smaller than any fixed
-    precision. ``kl`` receives KL(m || beta) at the result.
+    f has not dropped below f(0), or after ``max_newton`` steps. The step is measured relative to
+    gamma because the best gamma of a sample with large features may be far smaller than any fixed
+    precision. As |f''| >= curvature, f' alone often proves the step to be short; then f'' is not
+    computed. ``entropy`` receives H(m) at the result.
     """
-    cdef double low = 0.0, high = 1.0, gamma = start, first, second, step, gain
-    cdef Divergence d
+    cdef double low = 0.0, high = 1.0, gamma = start, first, second, gain
+    cdef Entropy H
     cdef int newton = 0
+    cdef bint ascends
     while True:
-        d = divergence(runs, alpha, beta, gamma)
+        H = entropy_at(runs, alpha, beta, gamma)
         n_evaluations[0] += 1
-        first = -d.first - curvature * gamma
-        second = -d.second - curvature
-        if newton == options.max_newton or second >= 0.0:
+        first = H.first + f.slope - f.curvature * gamma
+        gain = H.value - f.entropy + gamma * (f.slope - 0.5 * f.curvature * gamma)
+        ascends = first >= 0.0 or gain >= 0.0
+        if newton == options.max_newton or (
+                ascends and fabs(first) <= options.subprecision * gamma * f.curvature):
             break
-        step = -first / second
-        gain = gap - d.value - 0.5 * curvature * gamma * gamma
-        if fabs(step) <= options.subprecision * gamma and (first >= 0.0 or gain >= 0.0):
+        second = second_derivative(runs, alpha, beta, gamma) - f.curvature
+        if second == 0.0 or (ascends and fabs(first) <= -options.subprecision * gamma * second):
             break
         if first > 0.0:
             low = gamma
         else:
             high = gamma
-        gamma += step
+        gamma -= first / second
         if not low < gamma <= high:
             gamma = 0.5 * (low + high)
         newton += 1
-    kl[0] = d.value
+    entropy[0] = H.value
     return gamma
 
 
 cdef class _Counted:
-    """Counting numbers given per entry, run-length coded, with the arrays that go with them."""
+    """Counting numbers given per entry, run-length coded, checked against their marginals."""
 
     cdef int64_t[::1] length
     cdef double[::1] counting
@@ -101,16 +113,14 @@ cdef class _Counted:
     def __init__(self, counting, *marginals):
         c = np.ascontiguousarray(counting, dtype=np.float64)
         for mu in marginals:
-            if mu.shape[0] != c.shape[0]:
+            if mu.shape[0] != c.shape[0] or mu.shape[0] == 0:
                 raise ValueError(
-                    f"counting has {c.shape[0]} entries but the marginals have {mu.shape[0]}")
+                    f"counting has {c.shape[0]} entries but the marginals have {mu.shape[0]}; "
+                    "expected the same number, at least one")
         starts = np.flatnonzero(np.diff(c, prepend=np.nan))
-        self.length = np.diff(np.r_[starts, c.size]).astype(np.int64)
+        self.length = np.diff(np.append(starts, c.size)).astype(np.int64)
         self.counting = c[starts]
-        self.runs.n = starts.size
-        if starts.size:
-            self.runs.length = &self.length[0]
-            self.runs.counting = &self.counting[0]
+        self.runs = Runs(starts.size, &self.length[0], &self.counting[0])
 
 
 def entropy(counting, const double[::1] mu):
@@ -122,35 +132,29 @@ def entropy(counting, const double[::1] mu):
         Counting number and value of each entry of the region tables.
     """
     cdef _Counted counted = _Counted(counting, mu)
-    return entropy_of(counted.runs, &mu[0]) if mu.shape[0] else 0.0
+    return entropy_of(counted.runs, &mu[0])
 
 
-def kl_along(counting, const double[::1] alpha, const double[::1] beta, double gamma):
-    """Return KL(m || beta), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma."""
+def entropy_along(counting, const double[::1] alpha, const double[::1] beta, double gamma):
+    """Return H(m), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma."""
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef Divergence d = divergence(counted.runs, &alpha[0], &beta[0], gamma)
-    return d.value, d.first, d.second
+    cdef Entropy H = entropy_at(counted.runs, &alpha[0], &beta[0], gamma)
+    return H.value, H.first, second_derivative(counted.runs, &alpha[0], &beta[0], gamma)
 
 
-def kl(counting, const double[::1] alpha, const double[::1] beta):
-    """Return KL(alpha || beta) = sum c alpha log(alpha / beta)."""
-    return kl_along(counting, alpha, beta, 0.0)[0]
-
-
-def line_search(counting, const double[::1] alpha, const double[::1] beta, double curvature,
-                double subprecision=1e-3, int max_newton=50, start=None):
-    """Maximise -KL(m || beta) - curvature gamma^2 / 2 over gamma in [0, 1].
+def line_search(counting, const double[::1] alpha, const double[::1] beta, double slope,
+                double curvature, double start=0.5, double subprecision=1e-3, int max_newton=50):
+    """Maximise H(m) + slope gamma - curvature gamma^2 / 2 over gamma in [0, 1].
 
     Returns
     -------
-    gamma, kl : float
-        The step and KL(m || beta) there.
+    gamma, entropy : float
+        The step and H(m) there.
     """
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef double gap = kl(counting, alpha, beta)
-    cdef double first_gamma = quadratic_start(gap, curvature) if start is None else start
+    cdef Objective f = Objective(entropy_of(counted.runs, &alpha[0]), slope, curvature)
     cdef double value = 0.0
     cdef int64_t n_evaluations = 0
-    cdef double gamma = search(LineSearch(subprecision, max_newton), counted.runs, &alpha[0],
-                               &beta[0], gap, curvature, first_gamma, &value, &n_evaluations)
+    cdef double gamma = search(LineSearch(subprecision, max_newton), f, counted.runs, &alpha[0],
+                               &beta[0], start, &value, &n_evaluations)
     return gamma, value

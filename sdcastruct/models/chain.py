@@ -19,7 +19,7 @@ from scipy import sparse
 from sdcastruct.inference.chain import chain_engine
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import check_labels, check_rows
-from sdcastruct.problem import Attributes, Problem, Regions, SlotBlock
+from sdcastruct.problem import Attributes, Problem, Regions, Template
 
 
 class ChainModel(Model):
@@ -99,15 +99,13 @@ class ChainModel(Model):
         K, A, n = self.n_states, self.n_features, lengths.size
         node_ptr = _pointers(lengths)
         node_offset = _positions(lengths) * K
-        one_table = SlotBlock(
-            sparse.csr_matrix(np.ones((n, 1))), np.arange(n + 1), lengths * K, (A + 3) * K, K * K
-        )
-        blocks = [
-            SlotBlock(rows, node_ptr, node_offset, 0, K),
-            SlotBlock(_bias_rows(node_ptr), node_ptr, node_offset, A * K, K),
-            one_table,
+        transitions = sparse.csr_matrix(np.ones((n, 1)))
+        templates = [
+            Template(rows, node_ptr, node_offset, 0, K),
+            Template(_bias_rows(node_ptr), node_ptr, node_offset, A * K, K),
+            Template(transitions, np.arange(n + 1), lengths * K, (A + 3) * K, K * K),
         ]
-        return Attributes(_pointers(lengths * K + K * K), blocks)
+        return Attributes(_pointers(lengths * K + K * K), templates)
 
     def _regions(self, lengths):
         K, n = self.n_states, lengths.size

@@ -1,39 +1,37 @@
 """Packed attributes: from weights to slot scores and back.
 
-A slot is a table of scores, theta_slot = x_slot @ W: a sparse row of attributes times the block of
-weights of its template, whose columns are the states of the table. The attributes of a sample are
-stored by *weight row*: each row of W that the sample uses appears once, with the list of slots in
-which its attribute occurs. Then
+A slot is a table of scores, theta_s = x_s @ W: a sparse row of attributes times the weights of its
+template, whose columns are the states of the table. With m_s the marginals of the slots,
 
-    score      theta_slot += value * W[row]      reads every row of weights once,
-    direction  v[row] = sum value * m_slot       writes the sample's support once,
-    add        W[row] += gamma * v[row]
+    score   theta_s = sum over templates of x_s @ W
+    add     W += scale sum_s x_s^T m_s
+    norm2   ||sum_s x_s^T m_s||^2, the squared norm of what `add` adds
 
-and `direction` is the adjoint of `score`: <score(w), m> = <w, direction(m)>.
+`add` is the adjoint of `score`: <score(w), m> = <w, add(m)>. The attributes stay in CSR form. An
+attribute that occurs in one slot only contributes value^2 ||m_s||^2 to the norm; those that occur
+in several slots of a sample are listed once more, so that their rows are summed before squaring.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy import sparse
 
 from libc.math cimport fabs
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from sdcastruct.simd.kernels cimport kernels
 
 
-@dataclass(frozen=True)
-class SlotBlock:
-    """The attributes of one template over all samples.
+cdef class Template:
+    """The attributes that share one table of weights, over all samples.
 
-    Attributes
+    Parameters
     ----------
-    attributes : CSR matrix of shape (n_slots, n_attributes)
+    attributes : CSR matrix of shape (n_slots, n_attributes), float64, without duplicates
         The attribute row of each slot, samples one after the other.
     slot_ptr : int64 array of shape (n_samples + 1,)
         Slots of sample i are the rows slot_ptr[i], ..., slot_ptr[i+1] - 1.
-    offset : int64 array of shape (n_slots,)
+    slot_offset : int64 array of shape (n_slots,)
         Where the table of each slot begins in the scores of its sample.
     weight_offset : int
         Where the template's weights begin in w; they lie there as a row-major table of shape
@@ -42,164 +40,155 @@ class SlotBlock:
         Number of states of the table.
     """
 
-    attributes: sparse.csr_matrix
-    slot_ptr: np.ndarray
-    offset: np.ndarray
-    weight_offset: int
-    width: int
+    def __init__(self, attributes, slot_ptr, slot_offset, Py_ssize_t weight_offset,
+                 Py_ssize_t width):
+        self.n_attributes = attributes.shape[1]
+        self.arrays = {
+            "slot_ptr": np.ascontiguousarray(slot_ptr, np.int64),
+            "slot_offset": np.ascontiguousarray(slot_offset, np.int64),
+            "entry_ptr": np.ascontiguousarray(attributes.indptr, np.int64),
+            "entry_row": np.ascontiguousarray(attributes.indices, np.int32),
+            "entry_value": np.ascontiguousarray(attributes.data, np.float64),
+        }
+        self.arrays.update(_find_shared(self.n_attributes, **self.arrays))
+        self.block.width = width
+        self.block.weight_offset = weight_offset
+        self.block.slot_ptr = <const int64_t *> address(self.arrays["slot_ptr"])
+        self.block.slot_offset = <const int64_t *> address(self.arrays["slot_offset"])
+        self.block.entry_ptr = <const int64_t *> address(self.arrays["entry_ptr"])
+        self.block.entry_row = <const int32_t *> address(self.arrays["entry_row"])
+        self.block.entry_value = <const double *> address(self.arrays["entry_value"])
+        self.block.unshared2 = <const double *> address(self.arrays["unshared2"])
+        self.block.group_ptr = <const int64_t *> address(self.arrays["group_ptr"])
+        self.block.occurrence_ptr = <const int64_t *> address(self.arrays["occurrence_ptr"])
+        self.block.occurrence_offset = <const int32_t *> address(self.arrays["occurrence_offset"])
+        self.block.occurrence_value = <const double *> address(self.arrays["occurrence_value"])
+
+
+cdef size_t address(array):
+    return array.ctypes.data
 
 
 cdef class Attributes:
-    """Attributes of n samples, packed by weight row.
+    """Attributes of n samples over any number of templates.
 
     Parameters
     ----------
     slot_ptr : int64 array of shape (n_samples + 1,)
         Offsets of the score vectors theta_i in their concatenation.
-    blocks : list of SlotBlock
+    templates : list of Template
     """
 
-    def __init__(self, slot_ptr, blocks):
+    def __cinit__(self, slot_ptr, templates):
+        self.n_blocks = len(templates)
+        self.blocks = <const Block **> malloc(self.n_blocks * sizeof(Block *))
+
+    def __dealloc__(self):
+        free(self.blocks)
+
+    def __init__(self, slot_ptr, templates):
+        cdef Template template
         self.slot_ptr = slot_ptr
+        self.templates = list(templates)
         self.n_samples = len(slot_ptr) - 1
-        self.dim = max(b.weight_offset + b.attributes.shape[1] * b.width for b in blocks)
         self.max_slots = int(np.diff(slot_ptr).max())
-
-        rows, occurrences = _count(self.n_samples, blocks)
-        support_ptr, occurrence_start = _pointers(sum(rows)), _pointers(sum(occurrences))
-        n_rows, n_occurrences = support_ptr[self.n_samples], occurrence_start[self.n_samples]
-        row_weight = np.empty(n_rows, np.int64)
-        row_ptr = np.zeros(n_rows + 1, np.int64)
-        occurrence_ptr = np.full(n_rows + 1, n_occurrences, np.int64)
-        occurrence_slot = np.empty(n_occurrences, np.int32)
-        occurrence_value = np.empty(n_occurrences, np.float64)
-        next_row = support_ptr[:self.n_samples].copy()
-        next_occurrence = occurrence_start[:self.n_samples].copy()
-        for block in blocks:
-            _fill(block, next_row, next_occurrence, row_weight, row_ptr, occurrence_ptr,
-                  occurrence_slot, occurrence_value)
-        np.cumsum(row_ptr, out=row_ptr)
-
-        self.support_ptr = support_ptr
-        self.row_weight, self.row_ptr = row_weight, row_ptr
-        self.occurrence_ptr = occurrence_ptr
-        self.occurrence_slot, self.occurrence_value = occurrence_slot, occurrence_value
-        self.max_support = int(np.diff(row_ptr[support_ptr]).max())
+        for k, template in enumerate(self.templates):
+            self.blocks[k] = &template.block
+            end = template.block.weight_offset + template.n_attributes * template.block.width
+            self.dim = max(self.dim, end)
 
     cdef void score(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
         """Write the slot scores of sample i at weights w."""
-        cdef int64_t r = self.support_ptr[i]
+        cdef Py_ssize_t k
         memset(theta, 0, (self.slot_ptr[i + 1] - self.slot_ptr[i]) * sizeof(double))
-        kernels.score(self.support_ptr[i + 1] - r, &self.row_weight[r], &self.row_ptr[r],
-                      &self.occurrence_ptr[r], &self.occurrence_slot[0], &self.occurrence_value[0],
-                      w, theta)
+        for k in range(self.n_blocks):
+            kernels.score(self.blocks[k], i, w, theta)
 
-    cdef double direction(self, Py_ssize_t i, const double *m, double scale,
-                          double *v) noexcept nogil:
-        """Write v, scale times the expected features of slot marginals m; return ||v||^2."""
-        cdef int64_t r = self.support_ptr[i]
-        return kernels.direction(self.support_ptr[i + 1] - r, &self.row_ptr[r],
-                                 &self.occurrence_ptr[r], &self.occurrence_slot[0],
-                                 &self.occurrence_value[0], m, scale, v)
+    cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil:
+        """Return ||E_m[F]||^2 for slot marginals m."""
+        cdef double total = 0.0
+        cdef Py_ssize_t k
+        for k in range(self.n_blocks):
+            total += kernels.norm2(self.blocks[k], i, m)
+        return total
 
-    cdef void add(self, Py_ssize_t i, double gamma, const double *v, double *w) noexcept nogil:
-        """Add gamma v to the weights of the sample's support."""
-        cdef int64_t r = self.support_ptr[i]
-        kernels.add(self.support_ptr[i + 1] - r, &self.row_weight[r], &self.row_ptr[r], gamma, v, w)
+    cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil:
+        """Add scale E_m[F] to w."""
+        cdef Py_ssize_t k
+        for k in range(self.n_blocks):
+            kernels.add(self.blocks[k], i, scale, m, w)
 
     cdef double largest_norm2(self, Py_ssize_t i, const double *m, double *low) noexcept nogil:
-        """Return an upper bound of max_y ||F(x_i, y)||^2; `low` receives the smallest value seen.
+        """Return an upper bound of max_y ||F(x_i, y)||^2; `low` receives the smallest attribute.
 
         A row of weights collects at most the sum of its attribute's absolute values over all
         tables that share its slots, all in one column. `m` are the slot marginals of any
         labelling: their sum over a slot counts the tables that share it.
         """
+        cdef const Block *block
         cdef double norm2 = 0.0, total
-        cdef int64_t r, o, j, width
-        for r in range(self.support_ptr[i], self.support_ptr[i + 1]):
-            width = self.row_ptr[r + 1] - self.row_ptr[r]
-            total = 0.0
-            for o in range(self.occurrence_ptr[r], self.occurrence_ptr[r + 1]):
-                low[0] = min(low[0], self.occurrence_value[o])
-                for j in range(width):
-                    total += fabs(self.occurrence_value[o]) * m[self.occurrence_slot[o] + j]
-            norm2 += total * total
+        cdef Py_ssize_t k, s, g, o
+        for k in range(self.n_blocks):
+            block = self.blocks[k]
+            for s in range(block.slot_ptr[i], block.slot_ptr[i + 1]):
+                total = sum_of(m + block.slot_offset[s], block.width)
+                norm2 += block.unshared2[s] * total * total
+                for o in range(block.entry_ptr[s], block.entry_ptr[s + 1]):
+                    low[0] = min(low[0], block.entry_value[o])
+            for g in range(block.group_ptr[i], block.group_ptr[i + 1]):
+                total = 0.0
+                for o in range(block.occurrence_ptr[g], block.occurrence_ptr[g + 1]):
+                    total += fabs(block.occurrence_value[o]) * sum_of(
+                        m + block.occurrence_offset[o], block.width)
+                norm2 += total * total
         return norm2
 
-    def support(self, Py_ssize_t i):
-        """Return the indices into w of the entries of v, the support of sample i."""
-        cdef Py_ssize_t first = self.support_ptr[i], last = self.support_ptr[i + 1]
-        widths = np.diff(self.row_ptr[first:last + 1])
-        starts = np.repeat(np.asarray(self.row_weight[first:last]), widths)
-        within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
-        return starts + within
+
+cdef double sum_of(const double *x, Py_ssize_t n) noexcept nogil:
+    cdef double total = 0.0
+    cdef Py_ssize_t j
+    for j in range(n):
+        total += x[j]
+    return total
 
 
-def _pointers(counts):
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-
-
-def _count(Py_ssize_t n_samples, blocks):
-    """Return for each block the number of weight rows and of occurrences of every sample."""
-    rows, occurrences = [], []
-    for block in blocks:
-        unique = np.zeros(n_samples, np.int64)
-        _count_rows(block.slot_ptr, block.attributes.indptr.astype(np.int64),
-                    block.attributes.indices, np.full(block.attributes.shape[1], -1, np.int64),
-                    unique)
-        rows.append(unique)
-        occurrences.append(np.diff(block.attributes.indptr[block.slot_ptr]))
-    return rows, occurrences
-
-
-cdef _count_rows(const int64_t[::1] slot_ptr, const int64_t[::1] indptr,
-                 const int32_t[::1] indices, int64_t[::1] last_seen, int64_t[::1] unique):
-    cdef Py_ssize_t i, e
-    for i in range(unique.shape[0]):
-        for e in range(indptr[slot_ptr[i]], indptr[slot_ptr[i + 1]]):
-            if last_seen[indices[e]] != i:
-                last_seen[indices[e]] = i
-                unique[i] += 1
-
-
-def _fill(block, int64_t[::1] next_row, int64_t[::1] next_occurrence, int64_t[::1] row_weight,
-          int64_t[::1] row_width, int64_t[::1] occurrence_ptr, int32_t[::1] occurrence_slot,
-          double[::1] occurrence_value):
-    """Write the rows and occurrences of one block behind those of the blocks before it.
-
-    Rows appear in the order of their first occurrence. A first pass over a sample counts the
-    occurrences of each row, a second one puts them in place.
-    """
-    cdef const int64_t[::1] slot_ptr = block.slot_ptr, offset = block.offset
-    cdef const int64_t[::1] indptr = block.attributes.indptr.astype(np.int64)
-    cdef const int32_t[::1] indices = block.attributes.indices
-    cdef const double[::1] values = block.attributes.data
-    cdef int64_t weight_offset = block.weight_offset, width = block.width
-    cdef int64_t[::1] row_of = np.full(block.attributes.shape[1], -1, np.int64)
-    cdef int64_t[::1] place = np.zeros(block.attributes.shape[1], np.int64)
-    cdef Py_ssize_t i, s, e, first, r, o
-    for i in range(next_row.shape[0]):
-        first = next_row[i]
-        for e in range(indptr[slot_ptr[i]], indptr[slot_ptr[i + 1]]):
-            r = row_of[indices[e]]
-            if r < first or r >= next_row[i] or row_weight[r] != weight_offset + indices[e] * width:
-                r = next_row[i]
-                row_of[indices[e]] = r
-                row_weight[r] = weight_offset + indices[e] * width
-                row_width[r + 1] = width
-                place[indices[e]] = 0
-                next_row[i] += 1
-            place[indices[e]] += 1
-        o = next_occurrence[i]
-        for r in range(first, next_row[i]):
-            occurrence_ptr[r] = o
-            e = (row_weight[r] - weight_offset) // width
-            o += place[e]
-            place[e] = occurrence_ptr[r]
-        next_occurrence[i] = o
+def _find_shared(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr,
+                 const int64_t[::1] slot_offset, const int64_t[::1] entry_ptr,
+                 const int32_t[::1] entry_row, const double[::1] entry_value):
+    """Return the arrays of a block that tell shared attributes from others (see kernels.h)."""
+    cdef Py_ssize_t n_samples = slot_ptr.shape[0] - 1, n_slots = slot_offset.shape[0], i, s, e
+    cdef int32_t a
+    cdef int64_t[::1] count = np.zeros(n_attributes, np.int64)
+    cdef int64_t[::1] group_of = np.full(n_attributes, -1, np.int64)
+    shared = np.zeros(entry_row.shape[0], np.int64)
+    unshared2, group_ptr = np.zeros(n_slots), np.zeros(n_samples + 1, np.int64)
+    cdef int64_t[::1] shared_view = shared, group_view = group_ptr
+    cdef double[::1] unshared_view = unshared2
+    cdef int64_t n_groups = 0
+    for i in range(n_samples):
+        for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
+            count[entry_row[e]] += 1
         for s in range(slot_ptr[i], slot_ptr[i + 1]):
-            for e in range(indptr[s], indptr[s + 1]):
-                o = place[indices[e]]
-                occurrence_slot[o] = offset[s]
-                occurrence_value[o] = values[e]
-                place[indices[e]] += 1
+            for e in range(entry_ptr[s], entry_ptr[s + 1]):
+                a = entry_row[e]
+                if count[a] == 1:
+                    shared_view[e] = -1
+                    unshared_view[s] += entry_value[e] * entry_value[e]
+                    continue
+                if group_of[a] < group_view[i]:
+                    group_of[a] = n_groups
+                    n_groups += 1
+                shared_view[e] = group_of[a]
+        group_view[i + 1] = n_groups
+        for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
+            count[entry_row[e]] = 0
+    entries = np.flatnonzero(shared >= 0)
+    entries = entries[np.argsort(shared[entries], kind="stable")]
+    slots = np.searchsorted(entry_ptr, entries, side="right") - 1
+    return {
+        "unshared2": unshared2,
+        "group_ptr": group_ptr,
+        "occurrence_ptr": np.searchsorted(shared[entries], np.arange(n_groups + 1)),
+        "occurrence_offset": np.asarray(slot_offset)[slots].astype(np.int32),
+        "occurrence_value": np.asarray(entry_value)[entries],
+    }

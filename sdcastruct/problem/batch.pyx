@@ -2,23 +2,37 @@
 
 import numpy as np
 
-from sdcastruct.entropy cimport divergence, entropy_of
+from sdcastruct.entropy cimport entropy_of
 from sdcastruct.problem.problem cimport Problem, Workspace
 from sdcastruct.simd.kernels cimport kernels
 
 
-def conjugate_weights(Problem problem, const double[::1] alpha, double lam, double[::1] w):
-    """Write w-hat(alpha) = 1/(lam n) sum_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]) to w."""
-    cdef Workspace space = Workspace(problem)
-    cdef double scale = -1.0 / (lam * problem.n_samples)
+def slot_marginals(Problem problem, const double[::1] alpha, double[::1] m):
+    """Write the slot marginals of the dual point alpha to m, samples end to end."""
     cdef Py_ssize_t i
+    with nogil:
+        for i in range(problem.n_samples):
+            problem.gather_into(i, &alpha[problem.regions.region_ptr[i]],
+                                &m[problem.attributes.slot_ptr[i]])
+
+
+def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w):
+    """Write w-hat(alpha) = 1/(lam n) sum_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]) to w.
+
+    `m` are the slot marginals of alpha.
+    """
+    cdef Workspace space = Workspace(problem)
+    cdef double scale = 1.0 / (lam * problem.n_samples)
+    cdef Py_ssize_t i, j
+    cdef const double *block
     w[:] = 0.0
     with nogil:
         for i in range(problem.n_samples):
-            problem.gather_into(i, &alpha[problem.regions.region_ptr[i]], space.m_alpha)
-            problem.subtract_truth(i, space.m_alpha)
-            problem.direction_into(i, space.m_alpha, scale, space.v)
-            problem.add(i, 1.0, space.v, &w[0])
+            block = &m[problem.attributes.slot_ptr[i]]
+            for j in range(problem.n_slots(i)):
+                space.m[j] = -block[j]
+            problem.add_truth(i, 1.0, space.m)
+            problem.add(i, scale, space.m, &w[0])
 
 
 def entropies(Problem problem, const double[::1] alpha):
@@ -47,25 +61,23 @@ def losses(Problem problem, const double[::1] w):
     return out
 
 
-def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] alpha):
-    """Return -log p(y_i | x_i; w), KL(alpha_i || p(. | x_i; w)) and H(alpha_i) of every sample.
+def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
+                    const double[::1] entropy):
+    """Return -log p(y_i | x_i; w) and KL(alpha_i || p(. | x_i; w)) of every sample.
 
-    At w = w-hat(alpha) the divergences are the block duality gaps, and their mean is P - D.
+    The dual point is given by its slot marginals m and its entropies. At w = w-hat(alpha) the
+    divergences are the block duality gaps, and their mean is P - D.
     """
     cdef Py_ssize_t n = problem.n_samples, i
-    loss, gap, entropy = np.empty(n), np.empty(n), np.empty(n)
-    cdef double[::1] loss_view = loss, gap_view = gap, entropy_view = entropy
+    loss, gap = np.empty(n), np.empty(n)
+    cdef double[::1] loss_view = loss, gap_view = gap
     cdef Workspace space = Workspace(problem)
-    cdef double log_z = 0.0
-    cdef const double *block
+    cdef double log_z = 0.0, score
     with nogil:
         for i in range(n):
-            block = &alpha[problem.regions.region_ptr[i]]
             problem.score_into(i, &w[0], space.theta)
             problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-            problem.gather_into(i, block, space.m_alpha)
+            score = kernels.dot(space.theta, &m[problem.attributes.slot_ptr[i]], problem.n_slots(i))
             loss_view[i] = log_z - problem.truth_score(i, space.theta)
-            gap_view[i] = divergence(problem.runs(i), block, space.beta, 0.0).value
-            entropy_view[i] = (log_z - gap_view[i]
-                               - kernels.dot(space.theta, space.m_alpha, problem.n_slots(i)))
-    return loss, gap, entropy
+            gap_view[i] = max(0.0, log_z - entropy[i] - score)
+    return loss, gap

@@ -19,21 +19,18 @@ cdef class Problem:
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                         double *scratch) except -1 nogil
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil
-    cdef double direction_into(self, Py_ssize_t i, const double *m, double scale,
-                               double *v) noexcept nogil
-    cdef void add(self, Py_ssize_t i, double gamma, const double *v, double *w) noexcept nogil
+    cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil
+    cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil
 
     cdef Runs runs(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t n_slots(self, Py_ssize_t i) noexcept nogil
     cdef double truth_score(self, Py_ssize_t i, const double *theta) noexcept nogil
-    cdef void subtract_truth(self, Py_ssize_t i, double *m) noexcept nogil
+    cdef void add_truth(self, Py_ssize_t i, double scale, double *m) noexcept nogil
 
 
 cdef class Workspace:
     cdef double[::1] memory
     cdef double *theta
     cdef double *beta
-    cdef double *m_alpha
-    cdef double *m_beta
-    cdef double *v
+    cdef double *m
     cdef double *scratch

@@ -5,8 +5,8 @@ Five operations, in the letters of the paper. Only `infer` depends on the graph:
     score(i, w) -> theta          slot scores w^T F_C
     infer(i, theta) -> mu, log_z  the marginal oracle
     gather(i, mu) -> m            region tables summed into slots
-    direction(i, m) -> v, ||v||^2 scaled expected features of m, on the support of the sample
-    add(i, gamma, v, w)           w[support] += gamma v
+    norm2(i, m)                   ||E_m[F]||^2, the squared norm of the expected features
+    add(i, scale, m, w)           w += scale E_m[F], which touches only the sample's support
 
 Methods named ``*_into`` are the C interface: they write into the caller's memory and need no GIL.
 The Python methods return arrays and are meant for reading, testing and prototyping.
@@ -52,12 +52,11 @@ cdef class Problem:
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil:
         self.regions.gather(i, mu, m, self.n_slots(i))
 
-    cdef double direction_into(self, Py_ssize_t i, const double *m, double scale,
-                               double *v) noexcept nogil:
-        return self.attributes.direction(i, m, scale, v)
+    cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil:
+        return self.attributes.norm2(i, m)
 
-    cdef void add(self, Py_ssize_t i, double gamma, const double *v, double *w) noexcept nogil:
-        self.attributes.add(i, gamma, v, w)
+    cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil:
+        self.attributes.add(i, scale, m, w)
 
     cdef Runs runs(self, Py_ssize_t i) noexcept nogil:
         return self.regions.runs(i)
@@ -73,11 +72,11 @@ cdef class Problem:
             total += theta[self.truth_slot[e]]
         return total
 
-    cdef void subtract_truth(self, Py_ssize_t i, double *m) noexcept nogil:
-        """Subtract the slot marginals of the true labelling of sample i from m."""
+    cdef void add_truth(self, Py_ssize_t i, double scale, double *m) noexcept nogil:
+        """Add scale times the slot marginals of the true labelling of sample i to m."""
         cdef Py_ssize_t e
         for e in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
-            m[self.truth_slot[e]] -= 1.0
+            m[self.truth_slot[e]] += scale
 
     def block(self, Py_ssize_t i):
         """Return the slice of a dual point that holds the marginals of sample i."""
@@ -87,6 +86,11 @@ cdef class Problem:
     def region_ptr(self):
         """Offsets of the samples' marginals in a dual point, shape (n_samples + 1,)."""
         return np.asarray(self.regions.region_ptr)
+
+    @property
+    def n_slot_marginals(self):
+        """Length of the slot marginals of all samples laid end to end."""
+        return self.attributes.slot_ptr[self.n_samples]
 
     def counting(self, Py_ssize_t i):
         """Return the counting number of every entry of the marginals of sample i."""
@@ -131,13 +135,15 @@ cdef class Problem:
     def features(self, Py_ssize_t i, m):
         """Return the expected features of slot marginals m, a dense vector of shape (dim,)."""
         cdef const double[::1] slots = _vector("m", m, self.n_slots(i))
-        support = self.attributes.support(i)
-        v = np.empty(support.size)
-        cdef double[::1] view = v
-        self.direction_into(i, &slots[0], 1.0, &view[0])
-        out = np.zeros(self.dim)
-        out[support] = v
-        return out
+        features = np.zeros(self.dim)
+        cdef double[::1] view = features
+        self.add(i, 1.0, &slots[0], &view[0])
+        return features
+
+    def features_norm2(self, Py_ssize_t i, m):
+        """Return the squared norm of the expected features of slot marginals m."""
+        cdef const double[::1] slots = _vector("m", m, self.n_slots(i))
+        return self.norm2(i, &slots[0])
 
     def truth(self, Py_ssize_t i):
         """Return the region marginals of the true labelling of sample i: zeros and ones."""
@@ -179,13 +185,11 @@ cdef class Problem:
         with nogil:
             for i in range(self.n_samples):
                 for j in range(self.n_slots(i)):
-                    space.theta[j] = 0.0
-                self.subtract_truth(i, space.theta)
-                for j in range(self.n_slots(i)):
-                    space.theta[j] = -space.theta[j]
+                    space.m[j] = 0.0
+                self.add_truth(i, 1.0, space.m)
                 low = 0.0
-                truth = self.direction_into(i, space.theta, 1.0, space.v)
-                largest = self.attributes.largest_norm2(i, space.theta, &low)
+                truth = self.norm2(i, space.m)
+                largest = self.attributes.largest_norm2(i, space.m, &low)
                 view[i] = truth + largest
                 if low < 0.0:
                     view[i] += 2.0 * sqrt(truth * largest)
@@ -198,14 +202,11 @@ cdef class Workspace:
     def __init__(self, Problem problem):
         cdef Py_ssize_t slots = problem.attributes.max_slots
         cdef Py_ssize_t regions = problem.regions.max_regions
-        cdef Py_ssize_t support = problem.attributes.max_support
-        self.memory = np.empty(3 * slots + regions + support + problem.engine.scratch_size)
+        self.memory = np.empty(2 * slots + regions + problem.engine.scratch_size)
         self.theta = &self.memory[0]
-        self.m_alpha = self.theta + slots
-        self.m_beta = self.m_alpha + slots
-        self.beta = self.m_beta + slots
-        self.v = self.beta + regions
-        self.scratch = self.v + support
+        self.m = self.theta + slots
+        self.beta = self.m + slots
+        self.scratch = self.beta + regions
 
 
 def _vector(name, values, Py_ssize_t length):

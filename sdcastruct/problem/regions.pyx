@@ -44,14 +44,13 @@ cdef class Regions:
     cdef void gather(self, Py_ssize_t i, const double *mu, double *m,
                      Py_ssize_t n_slots) noexcept nogil:
         """Write the slot marginals m that belong to the region marginals mu."""
-        cdef Py_ssize_t s, k
+        cdef Py_ssize_t s
         cdef const Segment *segment
         memset(m, 0, n_slots * sizeof(double))
         for s in range(self.segment_ptr[i], self.segment_ptr[i + 1]):
             segment = <const Segment *> &self.segments[s, 0]
-            for k in range(segment.repeat):
-                kernels.axpy(1.0, mu + segment.region + k * segment.length, m + segment.slot,
-                             segment.length)
+            kernels.add_tables(mu + segment.region, segment.length, segment.repeat,
+                               m + segment.slot)
 
     def counting(self, Py_ssize_t i):
         """Return the counting number of every entry of mu_i."""

@@ -7,6 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The attribute rows x_s of the slots of one template W, in CSR form, for all samples. */
+typedef struct {
+    ptrdiff_t width;              /* number of columns of W, the states of a slot's table */
+    int64_t weight_offset;        /* W lies in w from here on, row by row */
+    const int64_t *slot_ptr;      /* sample i has the slots slot_ptr[i], ..., slot_ptr[i+1] - 1 */
+    const int64_t *slot_offset;   /* where a slot's table begins in theta_i and m_i */
+    const int64_t *entry_ptr;     /* slot s has the entries entry_ptr[s], ..., entry_ptr[s+1] - 1 */
+    const int32_t *entry_row;     /* row of W */
+    const double *entry_value;    /* value of the attribute */
+    /* An attribute that occurs in several slots of a sample is shared; norm2 must sum before it squares. */
+    const double *unshared2;      /* sum of squared values of a slot's attributes that are not shared */
+    const int64_t *group_ptr;     /* sample i has the shared attributes group_ptr[i], ..., group_ptr[i+1] - 1 */
+    const int64_t *occurrence_ptr; /* shared attribute g occurs at occurrence_ptr[g], ..., occurrence_ptr[g+1] - 1 */
+    const int32_t *occurrence_offset; /* in the slot whose table begins here */
+    const double *occurrence_value;   /* with this value */
+} Block;
+
 typedef struct {
     const char *name;
 
@@ -20,11 +37,11 @@ typedef struct {
     /* y += a x */
     void (*axpy)(double a, const double *x, double *y, ptrdiff_t n);
 
-    /* sum_j mu_j log mu_j, with 0 log 0 = 0 */
-    double (*negentropy)(const double *mu, ptrdiff_t n);
-    /* KL(m || beta) and its first two derivatives in gamma, m = (1 - gamma) alpha + gamma beta, added to sums[0..3)
-       with the factor c */
-    void (*kl_along)(const double *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
+    /* With m = (1 - gamma) alpha + gamma beta and delta = beta - alpha, where 0 log 0 = 0:
+       sums[0] -= c sum_j m_j log m_j,  sums[1] -= c sum_j delta_j log m_j;  beta may be alpha */
+    void (*entropy_along)(const double *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
+    /* -sum_j delta_j^2 / m_j, the second derivative that goes with it */
+    double (*bend_along)(const double *alpha, const double *beta, double gamma, ptrdiff_t n);
     /* alpha = (1 - gamma) alpha + gamma beta */
     void (*mix)(double *alpha, const double *beta, double gamma, ptrdiff_t n);
 
@@ -33,19 +50,14 @@ typedef struct {
     /* pair[i, j] = a[i] E[i, j] y[j] and b[i] = sum_j E[i, j] y[j]; pair may be E */
     void (*pair_table)(const double *a, const double *E, const double *y, ptrdiff_t k, double *pair, double *b);
 
-    /* Rows of attributes: row r holds weights w[row_weight[r] + j] for j < width_r = row_ptr[r+1] - row_ptr[r] and
-       occurs in the slots at occurrence_slot[o] with occurrence_value[o], o in [occurrence_ptr[r],
-       occurrence_ptr[r+1]).
-       score:     theta[slot + j] += value * w[row_weight[r] + j]                over all occurrences
-       direction: v[row_ptr[r] - row_ptr[0] + j] = scale * sum value * m[slot + j]; returns ||v||^2
-       add:       w[row_weight[r] + j] += gamma * v[row_ptr[r] - row_ptr[0] + j]                                     */
-    void (*score)(ptrdiff_t n_rows, const int64_t *row_weight, const int64_t *row_ptr, const int64_t *occurrence_ptr,
-                  const int32_t *occurrence_slot, const double *occurrence_value, const double *w, double *theta);
-    double (*direction)(ptrdiff_t n_rows, const int64_t *row_ptr, const int64_t *occurrence_ptr,
-                        const int32_t *occurrence_slot, const double *occurrence_value, const double *m, double scale,
-                        double *v);
-    void (*add)(ptrdiff_t n_rows, const int64_t *row_weight, const int64_t *row_ptr, double gamma, const double *v,
-                double *w);
+    /* out[j] += sum of `repeat` tables of `width` entries laid end to end */
+    void (*add_tables)(const double *tables, ptrdiff_t width, ptrdiff_t repeat, double *out);
+    /* theta_s += x_s @ W over the slots s of sample i */
+    void (*score)(const Block *block, ptrdiff_t i, const double *w, double *theta);
+    /* ||sum_s x_s^T m_s||^2 */
+    double (*norm2)(const Block *block, ptrdiff_t i, const double *m);
+    /* W += scale sum_s x_s^T m_s */
+    void (*add)(const Block *block, ptrdiff_t i, double scale, const double *m, double *w);
 } Kernels;
 
 /* The table called `name` ("baseline", "avx2"), or NULL where this machine or this build does not have it. */

@@ -1,6 +1,20 @@
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "kernels.h" nogil:
+    ctypedef struct Block:
+        Py_ssize_t width
+        int64_t weight_offset
+        const int64_t *slot_ptr
+        const int64_t *slot_offset
+        const int64_t *entry_ptr
+        const int32_t *entry_row
+        const double *entry_value
+        const double *unshared2
+        const int64_t *group_ptr
+        const int64_t *occurrence_ptr
+        const int32_t *occurrence_offset
+        const double *occurrence_value
+
     ctypedef struct Kernels:
         const char *name
         void (*exp_shifted)(const double *x, double shift, double *out, Py_ssize_t n) noexcept nogil
@@ -8,21 +22,21 @@ cdef extern from "kernels.h" nogil:
         void (*range)(const double *x, Py_ssize_t n, double *low, double *high) noexcept nogil
         double (*dot)(const double *x, const double *y, Py_ssize_t n) noexcept nogil
         void (*axpy)(double a, const double *x, double *y, Py_ssize_t n) noexcept nogil
-        double (*negentropy)(const double *mu, Py_ssize_t n) noexcept nogil
-        void (*kl_along)(const double *alpha, const double *beta, double gamma, Py_ssize_t n, double c,
-                      double *sums) noexcept nogil
+        void (*entropy_along)(const double *alpha, const double *beta, double gamma, Py_ssize_t n,
+                              double c, double *sums) noexcept nogil
+        double (*bend_along)(const double *alpha, const double *beta, double gamma,
+                             Py_ssize_t n) noexcept nogil
         void (*mix)(double *alpha, const double *beta, double gamma, Py_ssize_t n) noexcept nogil
         void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k, double *out) noexcept nogil
         void (*pair_table)(const double *a, const double *E, const double *y, Py_ssize_t k, double *pair,
                         double *b) noexcept nogil
-        void (*score)(Py_ssize_t n_rows, const int64_t *row_weight, const int64_t *row_ptr,
-                   const int64_t *occurrence_ptr, const int32_t *occurrence_slot,
-                   const double *occurrence_value, const double *w, double *theta) noexcept nogil
-        double (*direction)(Py_ssize_t n_rows, const int64_t *row_ptr, const int64_t *occurrence_ptr,
-                         const int32_t *occurrence_slot, const double *occurrence_value,
-                         const double *m, double scale, double *v) noexcept nogil
-        void (*add)(Py_ssize_t n_rows, const int64_t *row_weight, const int64_t *row_ptr, double gamma,
-                 const double *v, double *w) noexcept nogil
+        void (*add_tables)(const double *tables, Py_ssize_t width, Py_ssize_t repeat,
+                           double *out) noexcept nogil
+        void (*score)(const Block *block, Py_ssize_t i, const double *w,
+                      double *theta) noexcept nogil
+        double (*norm2)(const Block *block, Py_ssize_t i, const double *m) noexcept nogil
+        void (*add)(const Block *block, Py_ssize_t i, double scale, const double *m,
+                    double *w) noexcept nogil
 
     const Kernels *sdcastruct_kernels(const char *name)
 

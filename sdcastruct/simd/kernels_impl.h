@@ -3,13 +3,6 @@
 #include "kernels.h"
 #include "vecmath.h"
 
-#define PREFETCH_ROWS 6 /* weight rows are scattered over megabytes: ask for them this many rows ahead */
-#if defined(__GNUC__)
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address)
-#endif
-
 static void exp_shifted(const double *restrict x, double shift, double *restrict out, ptrdiff_t n) {
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) out[j] = fast_exp(x[j] - shift);
@@ -43,38 +36,28 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
 }
 
-static double negentropy(const double *mu, ptrdiff_t n) {
+static void entropy_along(const double *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums) {
+    double value = 0.0, first = 0.0;
+#pragma omp simd reduction(+ : value, first)
+    for (ptrdiff_t j = 0; j < n; j++) {
+        double delta = beta[j] - alpha[j];
+        double m = alpha[j] + gamma * delta;
+        double log_m = fast_log(m + TINY);
+        value += m * log_m;
+        first += delta * log_m;
+    }
+    sums[0] -= c * value;
+    sums[1] -= c * first;
+}
+
+static double bend_along(const double *alpha, const double *beta, double gamma, ptrdiff_t n) {
     double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
     for (ptrdiff_t j = 0; j < n; j++) {
-        double p = mu[j] > TINY ? mu[j] : TINY;
-        sum += mu[j] * fast_log(p);
+        double delta = beta[j] - alpha[j];
+        sum -= delta * delta / (alpha[j] + gamma * delta + TINY);
     }
     return sum;
-}
-
-/* With x = (beta - m) / m the sum of m (x - log1p x) equals that of m log(m / beta), because every table of alpha and
-   beta sums to one; its terms are all >= 0, so nothing cancels as beta -> alpha.                                    */
-static void kl_along(const double *restrict alpha, const double *restrict beta, double gamma, ptrdiff_t n, double c,
-                     double *sums) {
-    double kl = 0.0, first = 0.0, second = 0.0;
-#pragma omp simd reduction(+ : kl, first, second)
-    for (ptrdiff_t j = 0; j < n; j++) {
-        double delta = beta[j] - alpha[j];
-        double mixed = (1.0 - gamma) * alpha[j] + gamma * beta[j];
-        double m = mixed > TINY ? mixed : TINY;
-        double inverse = 1.0 / m;
-        double quotient = beta[j] * inverse;
-        double ratio = quotient > TINY ? quotient : TINY;
-        double x = (1.0 - gamma) * delta * inverse;
-        double log_ratio = fast_log_ratio(ratio, x);
-        kl += m * (x - log_ratio);
-        first -= delta * log_ratio;
-        second += delta * delta * inverse;
-    }
-    sums[0] += c * kl;
-    sums[1] += c * first;
-    sums[2] += c * second;
 }
 
 static void mix(double *restrict alpha, const double *restrict beta, double gamma, ptrdiff_t n) {
@@ -108,43 +91,98 @@ static void pair_table(const double *a, const double *E, const double *restrict 
     }
 }
 
-static void score(ptrdiff_t n_rows, const int64_t *row_weight, const int64_t *row_ptr, const int64_t *occurrence_ptr,
-                  const int32_t *occurrence_slot, const double *occurrence_value, const double *w, double *theta) {
-    for (ptrdiff_t r = 0; r < n_rows; r++) {
-        const double *row = w + row_weight[r];
-        ptrdiff_t width = row_ptr[r + 1] - row_ptr[r];
-        if (r + PREFETCH_ROWS < n_rows) {
-            const double *next = w + row_weight[r + PREFETCH_ROWS];
-            for (ptrdiff_t j = 0; j < width; j += 8) PREFETCH(next + j);
-        }
-        for (int64_t o = occurrence_ptr[r]; o < occurrence_ptr[r + 1]; o++)
-            axpy(occurrence_value[o], row, theta + occurrence_slot[o], width);
+/* Run BODY(COLUMNS) over the columns of a table, in steps of 16, 8, 4, 2 and 1: with a constant number of columns a
+   loop over them is unrolled and its sums stay in registers.                                                        */
+#define OVER_COLUMNS(BODY)                    \
+    ptrdiff_t j = 0;                          \
+    for (; j + 16 <= width; j += 16) BODY(16) \
+    for (; j + 8 <= width; j += 8) BODY(8)    \
+    for (; j + 4 <= width; j += 4) BODY(4)    \
+    for (; j + 2 <= width; j += 2) BODY(2)    \
+    for (; j < width; j++) BODY(1)
+
+static void add_tables(const double *tables, ptrdiff_t width, ptrdiff_t repeat, double *out) {
+#define ADD_TABLES(COLUMNS)                                                                        \
+    {                                                                                              \
+        double sum[COLUMNS] = {0.0};                                                               \
+        for (ptrdiff_t r = 0; r < repeat; r++)                                                     \
+            for (int c = 0; c < COLUMNS; c++) sum[c] += tables[r * width + j + c];                 \
+        for (int c = 0; c < COLUMNS; c++) out[j + c] += sum[c];                                    \
+    }
+    OVER_COLUMNS(ADD_TABLES)
+}
+
+/* sum[c] = sum_e value[e] rows[e][j + c], where rows[e] = base + index[e] * stride. */
+#define SUM_OF_ROWS(COLUMNS)                                           \
+    double sum[COLUMNS] = {0.0};                                       \
+    for (int64_t e = first; e < last; e++) {                           \
+        const double *row = base + index[e] * stride + j;              \
+        for (int c = 0; c < COLUMNS; c++) sum[c] += value[e] * row[c]; \
+    }
+
+SDCA_INLINE void add_sum_of_rows(int64_t first, int64_t last, const double *value, const int32_t *index,
+                                 ptrdiff_t stride, const double *base, ptrdiff_t width, double *out) {
+#define ADD(COLUMNS)                                            \
+    {                                                           \
+        SUM_OF_ROWS(COLUMNS)                                    \
+        for (int c = 0; c < COLUMNS; c++) out[j + c] += sum[c]; \
+    }
+    OVER_COLUMNS(ADD)
+}
+
+SDCA_INLINE double norm2_of_sum_of_rows(int64_t first, int64_t last, const double *value, const int32_t *index,
+                                        ptrdiff_t stride, const double *base, ptrdiff_t width) {
+    double total = 0.0;
+#define SQUARE(COLUMNS)                                              \
+    {                                                                \
+        SUM_OF_ROWS(COLUMNS)                                         \
+        for (int c = 0; c < COLUMNS; c++) sum[c] *= sum[c];          \
+        for (int h = COLUMNS / 2; h > 0; h /= 2)                     \
+            for (int c = 0; c < h; c++) sum[c] += sum[c + h];        \
+        total += sum[0];                                             \
+    }
+    OVER_COLUMNS(SQUARE)
+    return total;
+}
+
+/* Rows of weights are scattered over megabytes: those of the next slot are asked for ahead of time. */
+SDCA_INLINE void prefetch_row(const double *row, ptrdiff_t width) {
+#if defined(__GNUC__)
+    for (ptrdiff_t j = 0; j < width; j += 8) __builtin_prefetch(row + j);
+    __builtin_prefetch(row + width - 1);
+#endif
+}
+
+static void score(const Block *block, ptrdiff_t i, const double *w, double *theta) {
+    const ptrdiff_t width = block->width;
+    const double *W = w + block->weight_offset;
+    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
+        int64_t first = block->entry_ptr[s], last = block->entry_ptr[s + 1];
+        if (s + 1 < block->slot_ptr[i + 1])
+            for (int64_t e = last; e < block->entry_ptr[s + 2]; e++)
+                prefetch_row(W + block->entry_row[e] * width, width);
+        add_sum_of_rows(first, last, block->entry_value, block->entry_row, width, W, width,
+                        theta + block->slot_offset[s]);
     }
 }
 
-static double direction(ptrdiff_t n_rows, const int64_t *row_ptr, const int64_t *occurrence_ptr,
-                        const int32_t *occurrence_slot, const double *occurrence_value, const double *m, double scale,
-                        double *v) {
-    double norm2 = 0.0;
-    for (ptrdiff_t r = 0; r < n_rows; r++) {
-        double *row = v + (row_ptr[r] - row_ptr[0]);
-        ptrdiff_t width = row_ptr[r + 1] - row_ptr[r];
-        int64_t o = occurrence_ptr[r];
-        const double *slot = m + occurrence_slot[o];
-        double factor = scale * occurrence_value[o];
-#pragma omp simd
-        for (ptrdiff_t j = 0; j < width; j++) row[j] = factor * slot[j];
-        for (o++; o < occurrence_ptr[r + 1]; o++)
-            axpy(scale * occurrence_value[o], m + occurrence_slot[o], row, width);
-        norm2 += dot(row, row, width);
-    }
-    return norm2;
+static double norm2(const Block *block, ptrdiff_t i, const double *m) {
+    const ptrdiff_t width = block->width;
+    double total = 0.0;
+    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++)
+        total += block->unshared2[s] * dot(m + block->slot_offset[s], m + block->slot_offset[s], width);
+    for (int64_t g = block->group_ptr[i]; g < block->group_ptr[i + 1]; g++)
+        total += norm2_of_sum_of_rows(block->occurrence_ptr[g], block->occurrence_ptr[g + 1], block->occurrence_value,
+                                      block->occurrence_offset, 1, m, width);
+    return total;
 }
 
-static void add(ptrdiff_t n_rows, const int64_t *row_weight, const int64_t *row_ptr, double gamma, const double *v,
-                double *w) {
-    for (ptrdiff_t r = 0; r < n_rows; r++)
-        axpy(gamma, v + (row_ptr[r] - row_ptr[0]), w + row_weight[r], row_ptr[r + 1] - row_ptr[r]);
+static void add(const Block *block, ptrdiff_t i, double scale, const double *m, double *w) {
+    const ptrdiff_t width = block->width;
+    double *W = w + block->weight_offset;
+    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++)
+        for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++)
+            axpy(scale * block->entry_value[e], m + block->slot_offset[s], W + block->entry_row[e] * width, width);
 }
 
 const Kernels KERNELS = {
@@ -154,12 +192,13 @@ const Kernels KERNELS = {
     .range = range,
     .dot = dot,
     .axpy = axpy,
-    .negentropy = negentropy,
-    .kl_along = kl_along,
+    .entropy_along = entropy_along,
+    .bend_along = bend_along,
     .mix = mix,
     .vector_matrix = vector_matrix,
     .pair_table = pair_table,
+    .add_tables = add_tables,
     .score = score,
-    .direction = direction,
+    .norm2 = norm2,
     .add = add,
 };

@@ -2,9 +2,9 @@
 
    Both reduce the argument with integer operations on the bits of a double and finish with a polynomial, so that a
    loop over them becomes straight SIMD code on any instruction set. The coefficients are Chebyshev fits computed in
-   50-digit arithmetic; their truncation error is below one tenth of an ulp.
+   50-digit arithmetic; with them both functions are accurate to a few units in the last place.
 
-   log(x) = e log 2 + 2 atanh(s),  s = f / (2 + f),  x = 2^e (1 + f),  1 + f in [sqrt(1/2), sqrt(2))
+   log(x) = e log 2 + 2 atanh(s),  s = (m - 1) / (m + 1),  x = 2^e m,  m in [sqrt(1/2), sqrt(2))
    exp(x) = 2^k (1 + r + r^2 q(r)),  x = k log 2 + r,  |r| <= log(2) / 2                                            */
 #ifndef SDCASTRUCT_VECMATH_H
 #define SDCASTRUCT_VECMATH_H
@@ -18,6 +18,7 @@
 #define SDCA_INLINE static inline __attribute__((always_inline))
 #endif
 
+#define LN2 0.69314718055994530942
 #define LN2_HIGH 0x1.62e42feep-1 /* 32 bits: exact when multiplied by an exponent */
 #define LN2_LOW 1.9082149292705878161e-10
 #define SQRT_HALF_BITS UINT64_C(0x3fe6a09e667f3bcd)
@@ -25,7 +26,7 @@
 #define MANTISSA_BITS UINT64_C(0x000fffffffffffff)
 #define TWO_52_BITS UINT64_C(0x4330000000000000)
 
-/* The smallest probability told apart from zero; its reciprocal is finite. */
+/* Added to probabilities before a logarithm or a division: changes none above 1e-284, and makes 0 log 0 = 0. */
 #define TINY 0x1p-1000
 
 SDCA_INLINE uint64_t bits_of(double x) {
@@ -40,36 +41,20 @@ SDCA_INLINE double double_of(uint64_t bits) {
     return x;
 }
 
-/* e log 2 + log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)): relative accuracy also as f -> 0 with e = 0. */
-SDCA_INLINE double log_reduced(double e, double f) {
-    double s = f / (2.0 + f), z = s * s;
-    double tail = 0.073083605899309078747;
-    tail = tail * z + 0.076658498167719293595;
-    tail = tail * z + 0.090914448930955212417;
-    tail = tail * z + 0.11111105562861404469;
-    tail = tail * z + 0.14285714313015533383;
-    tail = tail * z + 0.1999999999994969097;
-    tail = tail * z + 0.33333333333333348452;
-    return e * LN2_HIGH + (2.0 * s + (2.0 * s * z * tail + e * LN2_LOW));
-}
-
-/* Split a positive normal x into exponent and mantissa: x = 2^e m, m in [sqrt(1/2), sqrt(2)). */
-SDCA_INLINE double exponent_of(double x, double *mantissa) {
-    uint64_t shifted = bits_of(x) + (ONE_BITS - SQRT_HALF_BITS);
-    *mantissa = double_of((shifted & MANTISSA_BITS) + SQRT_HALF_BITS);
-    return double_of((shifted >> 52) | TWO_52_BITS) - (0x1p52 + 1023.0);
-}
-
 /* log x for a positive normal x. */
 SDCA_INLINE double fast_log(double x) {
-    double mantissa, e = exponent_of(x, &mantissa);
-    return log_reduced(e, mantissa - 1.0);
-}
-
-/* log(1 + x) for 1 + x = ratio, given both so that neither a ratio near 0 nor one near 1 loses digits. */
-SDCA_INLINE double fast_log_ratio(double ratio, double x) {
-    double mantissa, e = exponent_of(ratio, &mantissa);
-    return log_reduced(e, e == 0.0 ? x : mantissa - 1.0);
+    uint64_t shifted = bits_of(x) + (ONE_BITS - SQRT_HALF_BITS);
+    double m = double_of((shifted & MANTISSA_BITS) + SQRT_HALF_BITS);
+    double e = double_of((shifted >> 52) | TWO_52_BITS) - (0x1p52 + 1023.0);
+    double s = (m - 1.0) / (m + 1.0), z = s * s;
+    double series = 2 * 0.083110385208919865218;
+    series = series * z + 2 * 0.090700883001576498062;
+    series = series * z + 2 * 0.11111431336825660583;
+    series = series * z + 2 * 0.14285712067353897704;
+    series = series * z + 2 * 0.20000000005608947813;
+    series = series * z + 2 * 0.33333333333331038824;
+    series = series * z + 2.0;
+    return s * series + e * LN2;
 }
 
 /* exp x for x <= 709; zero below -708, where the result would be subnormal. */

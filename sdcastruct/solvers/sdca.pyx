@@ -20,7 +20,7 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
-from sdcastruct.entropy cimport LineSearch, quadratic_start, search
+from sdcastruct.entropy cimport LineSearch, Objective, quadratic_start, search
 from sdcastruct.problem.problem cimport Problem, Workspace
 from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 from sdcastruct.simd.kernels cimport kernels
@@ -152,6 +152,8 @@ cdef class SDCAState:
         Weights, conjugate to alpha.
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples.
+    m : array
+        The slot marginals of alpha, samples end to end.
     gaps : array of shape (n_samples,)
         Last known block duality gaps.
     entropies : array of shape (n_samples,)
@@ -164,12 +166,12 @@ cdef class SDCAState:
     cdef readonly double lam
     cdef readonly Sampler sampler
     cdef readonly RandomStream stream
-    cdef readonly object w, alpha, gaps, entropies
+    cdef readonly object w, alpha, m, gaps, entropies
     cdef readonly int64_t n_updates, n_oracle_calls, n_evaluations
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
     cdef Workspace space
-    cdef double[::1] w_view, alpha_view, gaps_view, entropies_view
+    cdef double[::1] w_view, alpha_view, m_view, gaps_view, entropies_view
 
     def __init__(self, Problem problem, double lam, Sampler sampler, generator):
         self.problem = problem
@@ -181,15 +183,21 @@ cdef class SDCAState:
 
     def start_from(self, alpha, gaps=None):
         """Take a dual point; gaps that are not given count as unknown."""
-        n = self.problem.n_samples
         self.alpha, self.w = alpha, np.empty(self.problem.dim)
-        self.gaps = np.full(n, UNKNOWN_GAP) if gaps is None else gaps
-        self.entropies = batch.entropies(self.problem, alpha)
-        self.w_view, self.alpha_view = self.w, self.alpha
+        self.m = np.empty(self.problem.n_slot_marginals)
+        self.gaps = np.full(self.problem.n_samples, UNKNOWN_GAP) if gaps is None else gaps
+        self.entropies = np.empty(self.problem.n_samples)
+        self.w_view, self.alpha_view, self.m_view = self.w, self.alpha, self.m
         self.gaps_view, self.entropies_view = self.gaps, self.entropies
-        batch.conjugate_weights(self.problem, self.alpha, self.lam, self.w)
+        self._rebuild()
         if gaps is not None:
             self._tell_sampler()
+
+    def _rebuild(self):
+        """Recompute from alpha all that follows from it."""
+        batch.slot_marginals(self.problem, self.alpha, self.m)
+        batch.conjugate_weights(self.problem, self.m, self.lam, self.w)
+        self.entropies[:] = batch.entropies(self.problem, self.alpha)
 
     def continue_from(self, SDCAState other):
         """Take a copy of another state's dual point."""
@@ -206,30 +214,32 @@ cdef class SDCAState:
         cdef double *w = &self.w_view[0]
         cdef int64_t first = problem.regions.region_ptr[i]
         cdef double *alpha = &self.alpha_view[first]
-        cdef Py_ssize_t n_slots = problem.n_slots(i), j
+        cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
+        cdef Py_ssize_t n_slots = problem.n_slots(i)
         cdef double lam_n = self.lam * problem.n_samples
-        cdef double log_z = 0.0, kl = 0.0, score_alpha, score_beta, gap, norm2, gamma
+        cdef double log_z = 0.0, gap, gamma
+        cdef Objective f
 
         problem.score_into(i, w, space.theta)
         problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-        problem.gather_into(i, alpha, space.m_alpha)
-        problem.gather_into(i, space.beta, space.m_beta)
-        score_alpha = kernels.dot(space.theta, space.m_alpha, n_slots)
-        score_beta = kernels.dot(space.theta, space.m_beta, n_slots)
 
-        gap = max(log_z - self.entropies_view[i] - score_alpha, 0.0)
+        f.entropy = self.entropies_view[i]
+        gap = max(log_z - f.entropy - kernels.dot(space.theta, m, n_slots), 0.0)
         self.gaps_view[i] = gap
         self.sampler.observe(i, gap)
 
-        kernels.axpy(-1.0, space.m_alpha, space.m_beta, n_slots)
-        norm2 = problem.direction_into(i, space.m_beta, -1.0 / lam_n, space.v)
-        gamma = search(self.line_search, problem.runs(i), alpha, space.beta, gap, lam_n * norm2,
-                       self.first_gamma.get(i, gap, lam_n * norm2), &kl, &self.n_evaluations)
+        problem.gather_into(i, space.beta, space.m)
+        kernels.axpy(-1.0, m, space.m, n_slots)
+        f.slope = kernels.dot(space.theta, space.m, n_slots)
+        f.curvature = problem.norm2(i, space.m) / lam_n
+        gamma = search(self.line_search, f, problem.runs(i), alpha, space.beta,
+                       self.first_gamma.get(i, gap, f.curvature), &self.entropies_view[i],
+                       &self.n_evaluations)
         self.first_gamma.learn(i, gamma)
 
         kernels.mix(alpha, space.beta, gamma, problem.regions.region_ptr[i + 1] - first)
-        problem.add(i, gamma, space.v, w)
-        self.entropies_view[i] = log_z - kl - (1.0 - gamma) * score_alpha - gamma * score_beta
+        kernels.axpy(gamma, space.m, m, n_slots)
+        problem.add(i, -gamma / lam_n, space.m, w)
         self.n_updates += 1
         self.n_oracle_calls += 1
         return gamma
@@ -261,12 +271,11 @@ cdef class SDCAState:
 
     def certify(self):
         """Rebuild w from alpha and return the exact primal, dual and gap of this point."""
-        batch.conjugate_weights(self.problem, self.alpha, self.lam, self.w)
-        loss, self.gaps[:], self.entropies[:] = batch.losses_and_gaps(self.problem, self.w,
-                                                                      self.alpha)
-        primal = loss.mean() + 0.5 * self.lam * (self.w @ self.w)
-        gap = self.gaps.mean()
-        return Certificate(primal, primal - gap, gap)
+        self._rebuild()
+        loss, self.gaps[:] = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies)
+        penalty = 0.5 * self.lam * (self.w @ self.w)
+        primal, dual = loss.mean() + penalty, self.entropies.mean() - penalty
+        return Certificate(float(primal), float(dual), max(float(primal - dual), 0.0))
 
     def refresh(self):
         """Recompute all gaps and tell the sampler (Osokin et al. 2016)."""
