@@ -110,7 +110,7 @@ cdef bint safe_potentials(const double *theta, Py_ssize_t T, Py_ssize_t K, doubl
 
 cdef double conditional_potentials(const double *theta, Py_ssize_t T, Py_ssize_t K, double *u,
                                    double *Q, double *B) noexcept nogil:
-    """Write Q and u (u_0 from the first node, ones elsewhere); return the score of the best path."""
+    """Write Q and u (of the first node; ones elsewhere); return the score of the best path."""
     cdef const double *edge = theta + T * K
     cdef double low, high
     cdef Py_ssize_t t, k, k2
@@ -148,7 +148,10 @@ cdef void max_messages(const double *theta, Py_ssize_t T, Py_ssize_t K, double *
 
 cdef void forward(const double *u, const double *E, Py_ssize_t stride, Py_ssize_t T, Py_ssize_t K,
                   double *a, double *z) noexcept nogil:
-    """Write the forward messages a_t and scales z_t; edge tables lie `stride` apart (0: one for all)."""
+    """Write the forward messages a_t and their scales z_t.
+
+    The edge tables lie `stride` apart; 0 means one table for all edges.
+    """
     cdef Py_ssize_t t, k
     cdef double total
     for t in range(T):

@@ -18,6 +18,8 @@ def check_rows(X, n_features):
     lengths : int64 array of shape (n,)
         The numbers of rows T_i.
     """
+    if not hasattr(X, "__len__"):
+        raise TypeError(f"X={X!r}: expected a list of samples")
     if len(X) == 0:
         raise ValueError("X is empty: expected at least one sample")
     samples = [_rows_of_sample(i, x, n_features) for i, x in enumerate(X)]
@@ -34,11 +36,13 @@ def check_rows(X, n_features):
 
 def check_labels(Y, lengths, n_states):
     """Check labels against the lengths of their samples; return them end to end as int64."""
+    if not hasattr(Y, "__len__"):
+        raise TypeError(f"Y={Y!r}: expected a list of labellings")
     if len(Y) != lengths.size:
         raise ValueError(f"Y has {len(Y)} samples but X has {lengths.size}")
     labels = []
     for i, (y, length) in enumerate(zip(Y, lengths, strict=True)):
-        y = np.asarray(y)
+        y = _array(f"Y[{i}]", y)
         if y.ndim != 1 or y.size != length:
             found = f"{y.size} labels" if y.ndim == 1 else f"shape {y.shape}"
             raise ValueError(f"Y[{i}] has {found} but X[{i}] has {length} rows")
@@ -54,9 +58,16 @@ def check_labels(Y, lengths, n_states):
     return np.concatenate(labels).astype(np.int64)
 
 
+def _array(name, values):
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is ragged: expected rows of equal length") from error
+
+
 def _rows_of_sample(i, x, n_features):
     if not sparse.issparse(x):
-        x = np.asarray(x)
+        x = _array(f"X[{i}]", x)
     if x.dtype.kind not in "fiub":
         raise TypeError(f"X[{i}] has dtype {x.dtype}, expected real numbers")
     if x.ndim != 2:

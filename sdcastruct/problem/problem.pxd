@@ -24,6 +24,8 @@ cdef class Problem:
 
     cdef Runs runs(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t n_slots(self, Py_ssize_t i) noexcept nogil
+    cdef int check_index(self, Py_ssize_t i) except -1
+    cdef int check_labelled(self) except -1
     cdef double truth_score(self, Py_ssize_t i, const double *theta) noexcept nogil
     cdef void add_truth(self, Py_ssize_t i, double scale, double *m) noexcept nogil
 

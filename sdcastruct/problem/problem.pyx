@@ -78,8 +78,19 @@ cdef class Problem:
         for e in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
             m[self.truth_slot[e]] += scale
 
+    cdef int check_index(self, Py_ssize_t i) except -1:
+        if not 0 <= i < self.n_samples:
+            raise IndexError(f"sample {i}: expected an index from 0 to {self.n_samples - 1}")
+        return 0
+
+    cdef int check_labelled(self) except -1:
+        if not self.labelled:
+            raise ValueError("this problem was bound without labels Y")
+        return 0
+
     def block(self, Py_ssize_t i):
         """Return the slice of a dual point that holds the marginals of sample i."""
+        self.check_index(i)
         return slice(self.regions.region_ptr[i], self.regions.region_ptr[i + 1])
 
     @property
@@ -94,10 +105,12 @@ cdef class Problem:
 
     def counting(self, Py_ssize_t i):
         """Return the counting number of every entry of the marginals of sample i."""
+        self.check_index(i)
         return self.regions.counting(i)
 
     def score(self, Py_ssize_t i, w):
         """Return the slot scores theta of sample i at weights w."""
+        self.check_index(i)
         cdef const double[::1] weights = _vector("w", w, self.dim)
         theta = np.empty(self.n_slots(i))
         cdef double[::1] view = theta
@@ -106,6 +119,7 @@ cdef class Problem:
 
     def infer(self, Py_ssize_t i, theta):
         """Return the region marginals mu and the log-partition function at scores theta."""
+        self.check_index(i)
         cdef const double[::1] scores = _vector("theta", theta, self.n_slots(i))
         mu = np.empty(self.regions.region_ptr[i + 1] - self.regions.region_ptr[i])
         cdef double[::1] view = mu
@@ -116,6 +130,7 @@ cdef class Problem:
 
     def decode(self, Py_ssize_t i, theta, Py_ssize_t n_nodes):
         """Return a labelling of the n_nodes nodes of sample i with the highest score."""
+        self.check_index(i)
         cdef const double[::1] scores = _vector("theta", theta, self.n_slots(i))
         y = np.empty(n_nodes, np.int64)
         cdef int64_t[::1] view = y
@@ -125,6 +140,7 @@ cdef class Problem:
 
     def gather(self, Py_ssize_t i, mu):
         """Return the slot marginals m of the region marginals mu."""
+        self.check_index(i)
         length = self.regions.region_ptr[i + 1] - self.regions.region_ptr[i]
         cdef const double[::1] marginals = _vector("mu", mu, length)
         m = np.empty(self.n_slots(i))
@@ -134,6 +150,7 @@ cdef class Problem:
 
     def features(self, Py_ssize_t i, m):
         """Return the expected features of slot marginals m, a dense vector of shape (dim,)."""
+        self.check_index(i)
         cdef const double[::1] slots = _vector("m", m, self.n_slots(i))
         features = np.zeros(self.dim)
         cdef double[::1] view = features
@@ -142,17 +159,21 @@ cdef class Problem:
 
     def features_norm2(self, Py_ssize_t i, m):
         """Return the squared norm of the expected features of slot marginals m."""
+        self.check_index(i)
         cdef const double[::1] slots = _vector("m", m, self.n_slots(i))
         return self.norm2(i, &slots[0])
 
     def truth(self, Py_ssize_t i):
         """Return the region marginals of the true labelling of sample i: zeros and ones."""
+        self.check_index(i)
+        self.check_labelled()
         mu = np.zeros(self.regions.region_ptr[i + 1] - self.regions.region_ptr[i])
         mu[self.truth_region[self.truth_ptr[i]:self.truth_ptr[i + 1]]] = 1.0
         return mu
 
     def initial_marginals(self, double epsilon):
         """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1)."""
+        self.check_labelled()
         alpha = np.empty(self.n_marginals)
         cdef double[::1] view = alpha
         cdef Workspace space = Workspace(self)
@@ -177,6 +198,7 @@ cdef class Problem:
         R_i <= ||F(x_i, y_i)||^2 + max_y ||F(x_i, y)||^2, with equality when some label does not
         occur in y_i (paper, Appendix C). Otherwise the triangle inequality takes its place.
         """
+        self.check_labelled()
         radii = np.empty(self.n_samples)
         cdef double[::1] view = radii
         cdef Workspace space = Workspace(self)

@@ -133,10 +133,14 @@ cdef class CompiledSampler(Sampler):
 
     def draw(self, rng):
         """Return the index of the next sample, given a `numpy.random.Generator`."""
+        if self.n_samples == 0:
+            raise RuntimeError(f"{type(self).__name__}.draw before reset(problem, lam)")
         return draw_mixture(self, RandomStream(rng))
 
     def update(self, i, gap):
         """Learn that the block duality gap of sample i was found to be `gap`."""
+        if not 0 <= i < self.n_samples:
+            raise IndexError(f"sample {i}: expected an index from 0 to {self.n_samples - 1}")
         self.store(i, gap)
 
     def weights(self):

@@ -17,7 +17,8 @@ cdef extern from "kernels.h" nogil:
 
     ctypedef struct Kernels:
         const char *name
-        void (*exp_shifted)(const double *x, double shift, double *out, Py_ssize_t n) noexcept nogil
+        void (*exp_shifted)(const double *x, double shift, double *out,
+                            Py_ssize_t n) noexcept nogil
         void (*log)(const double *x, double *out, Py_ssize_t n) noexcept nogil
         void (*range)(const double *x, Py_ssize_t n, double *low, double *high) noexcept nogil
         double (*dot)(const double *x, const double *y, Py_ssize_t n) noexcept nogil
@@ -27,9 +28,10 @@ cdef extern from "kernels.h" nogil:
         double (*bend_along)(const double *alpha, const double *beta, double gamma,
                              Py_ssize_t n) noexcept nogil
         void (*mix)(double *alpha, const double *beta, double gamma, Py_ssize_t n) noexcept nogil
-        void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k, double *out) noexcept nogil
-        void (*pair_table)(const double *a, const double *E, const double *y, Py_ssize_t k, double *pair,
-                        double *b) noexcept nogil
+        void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k,
+                              double *out) noexcept nogil
+        void (*pair_table)(const double *a, const double *E, const double *y, Py_ssize_t k,
+                           double *pair, double *b) noexcept nogil
         void (*add_tables)(const double *tables, Py_ssize_t width, Py_ssize_t repeat,
                            double *out) noexcept nogil
         void (*score)(const Block *block, Py_ssize_t i, const double *w,

@@ -149,20 +149,23 @@ class Solver(ABC):
         return run.result(state, tol)
 
     def _loop(self, run, state, tol, max_epochs, callback, certify_every, bar):
+        _, estimate = state.estimate()
         if certify_every:
             run.certificate = state.certify()
-        run.record(state)
+        run.record(state, estimate)
         for epoch in range(1, max_epochs + 1):
             run.certificate = None
             state.epoch()
             run.n_epochs = epoch
+            dual, estimate = state.estimate()
+            promising = estimate <= tol * (dual + estimate)
             if _due(epoch, state.sampler.refresh_every):
                 run.certificate = state.refresh()
-            elif _due(epoch, certify_every) or epoch == max_epochs or _promising(state, tol):
+            elif promising or _due(epoch, certify_every) or epoch == max_epochs:
                 run.certificate = state.certify()
-            row = run.record(state)
+            row = run.record(state, estimate)
             _show(bar, row)
-            stop = callback is not None and callback(Bunch(**row, w=state.w, state=state))
+            stop = callback is not None and callback(Bunch(**row, w=state.w.copy(), state=state))
             if stop or (run.certificate is not None and _within(run.certificate, tol)):
                 return
 
@@ -177,7 +180,7 @@ class _Run:
         self.interrupted = False
         self.rows = []
 
-    def record(self, state):
+    def record(self, state, gap_estimate):
         """Append a row to the history and return it."""
         primal, dual, gap = self.certificate or (np.nan, np.nan, np.nan)
         row = dict(
@@ -188,7 +191,7 @@ class _Run:
             primal=primal,
             dual=dual,
             gap=gap,
-            gap_estimate=state.estimate()[1],
+            gap_estimate=gap_estimate,
         )
         self.rows.append(row)
         return row
@@ -198,7 +201,7 @@ class _Run:
         if self.rows and self.rows[-1]["n_updates"] == state.n_updates:
             self.rows[-1].update(primal=primal, dual=dual, gap=gap)
         return Result(
-            w=state.w,
+            w=state.w.copy(),
             primal=primal,
             dual=dual,
             gap=gap,
@@ -218,12 +221,6 @@ def _due(epoch, every):
 
 def _within(certificate, tol):
     return bool(certificate.gap <= tol * certificate.primal)
-
-
-def _promising(state, tol):
-    """Return whether the estimated gap is small enough to try for a certificate."""
-    dual, gap = state.estimate()
-    return gap <= tol * (dual + gap)
 
 
 def _show(bar, row):

@@ -75,6 +75,7 @@ class SDCA(Solver):
         self.start = start
         self.step_size = step_size
         self.epsilon = epsilon
+        _generator(random_state)
         self.random_state = random_state
 
     def init(self, problem, lam, warm_start=None):
@@ -88,7 +89,7 @@ class SDCA(Solver):
         if warm_start is not None and not isinstance(warm_start, SDCAState):
             raise TypeError(f"warm_start={warm_start!r}: expected a result or a state of SDCA")
         state = SDCAState(problem, lam, copy.copy(self.sampler),
-                          np.random.default_rng(self.random_state))
+                          _generator(self.random_state))
         if warm_start is None:
             state.start_from(problem.initial_marginals(self.epsilon))
         else:
@@ -286,6 +287,14 @@ cdef class SDCAState:
     def _tell_sampler(self):
         for i, gap in enumerate(self.gaps):
             self.sampler.update(i, gap)
+
+
+def _generator(random_state):
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"random_state={random_state!r}: expected an integer >= 0, a "
+                          "numpy.random.Generator or None") from error
 
 
 def _check_number(name, value, low, high, others=""):

@@ -1,0 +1,50 @@
+"""The command line as a person meets it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from sdcastruct import cli, plotting
+
+
+def test_demo_prints_a_certificate_and_draws(tmp_path, capsys):
+    figure = tmp_path / "convergence.png"
+    assert cli.main(["demo", "--tol", "0.05", "--figure", str(figure)]) == 0
+    printed = capsys.readouterr()
+    assert "certified" in printed.out
+    assert "test error" in printed.out
+    assert str(figure) in printed.out
+    assert "epoch" in printed.err
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_without_matplotlib_says_how_to_get_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert cli.main(["demo", "--tol", "0.5", "--figure", str(tmp_path / "x.png")]) == 0
+    assert "pip install 'sdcastruct[plot]'" in capsys.readouterr().out
+
+
+def test_figure_that_cannot_be_written_is_one_line(tmp_path, capsys):
+    assert cli.main(["demo", "--tol", "0.5", "--figure", str(tmp_path / "no" / "x.png")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()  # no progress: nothing was trained in vain
+    assert "there is no folder" in line
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["demo", "--help"], ["--version"]])
+def test_help(arguments):
+    run = subprocess.run(
+        [sys.executable, "-m", "sdcastruct.cli", *arguments], capture_output=True, text=True
+    )
+    assert run.returncode == (0 if arguments else 2)
+    assert run.stdout or run.stderr
+
+
+def test_bad_tolerance_is_one_line(capsys):
+    assert cli.main(["demo", "--tol", "-1"]) == 1
+    assert "tol=-1.0: expected" in capsys.readouterr().err
+
+
+def test_unknown_axis():
+    with pytest.raises(ValueError, match="x='time': expected one of 'epoch'"):
+        plotting.convergence([], x="time")
