@@ -20,4 +20,3 @@ cdef class Attributes:
     cdef void score(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil
     cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil
     cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil
-    cdef double largest_norm2(self, Py_ssize_t i, const double *m, double *low) noexcept nogil

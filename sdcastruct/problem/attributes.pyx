@@ -7,19 +7,23 @@ template, whose columns are the states of the table. With m_s the marginals of t
     add     W += scale sum_s x_s^T m_s
     norm2   ||sum_s x_s^T m_s||^2, the squared norm of what `add` adds
 
-`add` is the adjoint of `score`: <score(w), m> = <w, add(m)>. The attributes stay in CSR form. An
-attribute that occurs in one slot only contributes value^2 ||m_s||^2 to the norm; those that occur
-in several slots of a sample are listed once more, so that their rows are summed before squaring.
+`add` is the adjoint of `score`: <score(w), m> = <w, add(m)>. The attributes stay in CSR form. The
+norm is taken through the Gram matrix of a sample's rows, sum_st <x_s, x_t> <m_s, m_t>, which is
+sparse: most attributes occur in few slots of a sample. The frequent ones would fill it with pairs;
+their rows sum_s x_sa m_s are summed and squared instead.
 """
 
 import numpy as np
+from scipy import sparse
 
-from libc.math cimport fabs
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from sdcastruct.simd.kernels cimport kernels
+
+# Attributes with more occurrences in a sample than this are left out of the Gram matrix.
+MOST_PAIRED = 8
 
 
 cdef class Template:
@@ -50,7 +54,7 @@ cdef class Template:
             "entry_row": np.ascontiguousarray(attributes.indices, np.int32),
             "entry_value": np.ascontiguousarray(attributes.data, np.float64),
         }
-        self.arrays.update(_find_shared(self.n_attributes, **self.arrays))
+        self.arrays.update(_gram(self.n_attributes, **self.arrays))
         self.block.width = width
         self.block.weight_offset = weight_offset
         self.block.slot_ptr = <const int64_t *> address(self.arrays["slot_ptr"])
@@ -58,7 +62,10 @@ cdef class Template:
         self.block.entry_ptr = <const int64_t *> address(self.arrays["entry_ptr"])
         self.block.entry_row = <const int32_t *> address(self.arrays["entry_row"])
         self.block.entry_value = <const double *> address(self.arrays["entry_value"])
-        self.block.unshared2 = <const double *> address(self.arrays["unshared2"])
+        self.block.diagonal = <const double *> address(self.arrays["diagonal"])
+        self.block.pair_ptr = <const int64_t *> address(self.arrays["pair_ptr"])
+        self.block.pair_offset = <const int32_t *> address(self.arrays["pair_offset"])
+        self.block.pair_value = <const double *> address(self.arrays["pair_value"])
         self.block.group_ptr = <const int64_t *> address(self.arrays["group_ptr"])
         self.block.occurrence_ptr = <const int64_t *> address(self.arrays["occurrence_ptr"])
         self.block.occurrence_offset = <const int32_t *> address(self.arrays["occurrence_offset"])
@@ -118,77 +125,90 @@ cdef class Attributes:
         for k in range(self.n_blocks):
             kernels.add(self.blocks[k], i, scale, m, w)
 
-    cdef double largest_norm2(self, Py_ssize_t i, const double *m, double *low) noexcept nogil:
-        """Return an upper bound of max_y ||F(x_i, y)||^2; `low` receives the smallest attribute.
+    def largest_norms2(self, m):
+        """Return upper bounds of max_y ||F(x_i, y)||^2, and which samples have attributes < 0.
 
         A row of weights collects at most the sum of its attribute's absolute values over all
         tables that share its slots, all in one column. `m` are the slot marginals of any
-        labelling: their sum over a slot counts the tables that share it.
+        labellings, samples end to end: their sum over a slot counts the tables that share it.
         """
-        cdef const Block *block
-        cdef double norm2 = 0.0, total
-        cdef Py_ssize_t k, s, g, o
-        for k in range(self.n_blocks):
-            block = self.blocks[k]
-            for s in range(block.slot_ptr[i], block.slot_ptr[i + 1]):
-                total = sum_of(m + block.slot_offset[s], block.width)
-                norm2 += block.unshared2[s] * total * total
-                for o in range(block.entry_ptr[s], block.entry_ptr[s + 1]):
-                    low[0] = min(low[0], block.entry_value[o])
-            for g in range(block.group_ptr[i], block.group_ptr[i + 1]):
-                total = 0.0
-                for o in range(block.occurrence_ptr[g], block.occurrence_ptr[g + 1]):
-                    total += fabs(block.occurrence_value[o]) * sum_of(
-                        m + block.occurrence_offset[o], block.width)
-                norm2 += total * total
-        return norm2
+        bounds, negative = np.zeros(self.n_samples), np.zeros(self.n_samples, bool)
+        cdef Template template
+        for template in self.templates:
+            bound, below = _row_sums(template, np.asarray(self.slot_ptr), m)
+            bounds += bound
+            negative |= below
+        return bounds, negative
 
+def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value):
+    """Return the arrays of a block that `norm2` needs (see kernels.h)."""
+    n_slots = slot_offset.size
+    column, column_ptr = _columns(n_attributes, slot_ptr, entry_ptr, entry_row)
+    frequent = np.bincount(column, minlength=column_ptr[column_ptr.size - 1]) > MOST_PAIRED
+    slot = np.repeat(np.arange(n_slots), np.diff(entry_ptr))
 
-cdef double sum_of(const double *x, Py_ssize_t n) noexcept nogil:
-    cdef double total = 0.0
-    cdef Py_ssize_t j
-    for j in range(n):
-        total += x[j]
-    return total
+    paired = ~frequent[column]
+    shape = (n_slots, frequent.size)
+    rows = sparse.csr_matrix((entry_value[paired], (slot[paired], column[paired])), shape)
+    gram = sparse.triu(rows @ rows.T, k=1, format="csr")
+    first = np.repeat(np.arange(n_slots), np.diff(gram.indptr))
 
-
-def _find_shared(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr,
-                 const int64_t[::1] slot_offset, const int64_t[::1] entry_ptr,
-                 const int32_t[::1] entry_row, const double[::1] entry_value):
-    """Return the arrays of a block that tell shared attributes from others (see kernels.h)."""
-    cdef Py_ssize_t n_samples = slot_ptr.shape[0] - 1, n_slots = slot_offset.shape[0], i, s, e
-    cdef int32_t a
-    cdef int64_t[::1] count = np.zeros(n_attributes, np.int64)
-    cdef int64_t[::1] group_of = np.full(n_attributes, -1, np.int64)
-    shared = np.zeros(entry_row.shape[0], np.int64)
-    unshared2, group_ptr = np.zeros(n_slots), np.zeros(n_samples + 1, np.int64)
-    cdef int64_t[::1] shared_view = shared, group_view = group_ptr
-    cdef double[::1] unshared_view = unshared2
-    cdef int64_t n_groups = 0
-    for i in range(n_samples):
-        for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
-            count[entry_row[e]] += 1
-        for s in range(slot_ptr[i], slot_ptr[i + 1]):
-            for e in range(entry_ptr[s], entry_ptr[s + 1]):
-                a = entry_row[e]
-                if count[a] == 1:
-                    shared_view[e] = -1
-                    unshared_view[s] += entry_value[e] * entry_value[e]
-                    continue
-                if group_of[a] < group_view[i]:
-                    group_of[a] = n_groups
-                    n_groups += 1
-                shared_view[e] = group_of[a]
-        group_view[i + 1] = n_groups
-        for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
-            count[entry_row[e]] = 0
-    entries = np.flatnonzero(shared >= 0)
-    entries = entries[np.argsort(shared[entries], kind="stable")]
-    slots = np.searchsorted(entry_ptr, entries, side="right") - 1
+    grouped = np.flatnonzero(~paired)
+    grouped = grouped[np.argsort(column[grouped], kind="stable")]
+    groups = np.flatnonzero(frequent)
     return {
-        "unshared2": unshared2,
-        "group_ptr": group_ptr,
-        "occurrence_ptr": np.searchsorted(shared[entries], np.arange(n_groups + 1)),
-        "occurrence_offset": np.asarray(slot_offset)[slots].astype(np.int32),
-        "occurrence_value": np.asarray(entry_value)[entries],
+        "diagonal": np.bincount(slot[paired], entry_value[paired] ** 2, minlength=n_slots),
+        "pair_ptr": gram.indptr[slot_ptr].astype(np.int64),
+        "pair_offset": slot_offset[np.stack([first, gram.indices], axis=1)].astype(np.int32),
+        "pair_value": gram.data,
+        "group_ptr": np.searchsorted(groups, column_ptr),
+        "occurrence_ptr": np.searchsorted(column[grouped], np.append(groups, frequent.size)),
+        "occurrence_offset": slot_offset[slot[grouped]].astype(np.int32),
+        "occurrence_value": entry_value[grouped],
     }
+
+
+def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t[::1] entry_ptr,
+             const int32_t[::1] entry_row):
+    """Number the attributes of every sample anew: sample i has column_ptr[i], column_ptr[i] + 1, ...
+
+    Returns
+    -------
+    column : int64 array of shape (n_entries,)
+    column_ptr : int64 array of shape (n_samples + 1,)
+    """
+    column, column_ptr = np.empty(entry_row.shape[0], np.int64), np.zeros_like(slot_ptr)
+    cdef int64_t[::1] column_view = column, ptr_view = column_ptr
+    cdef int64_t[::1] last = np.full(n_attributes, -1, np.int64)
+    cdef Py_ssize_t i, e
+    cdef int64_t n_columns = 0
+    for i in range(slot_ptr.shape[0] - 1):
+        for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
+            if last[entry_row[e]] < ptr_view[i]:
+                last[entry_row[e]] = n_columns
+                n_columns += 1
+            column_view[e] = last[entry_row[e]]
+        ptr_view[i + 1] = n_columns
+    return column, column_ptr
+
+
+def _row_sums(Template template, slot_ptr, m):
+    """Return for each sample sum_a (sum_s |x_sa| q_s)^2 and whether any x_sa is negative.
+
+    q_s is the sum of m over slot s.
+    """
+    arrays = template.arrays
+    n_samples = slot_ptr.size - 1
+    slots = np.diff(arrays["slot_ptr"])
+    start = np.repeat(slot_ptr[:n_samples], slots) + arrays["slot_offset"]
+    ends = np.concatenate([np.zeros(1), np.cumsum(m)])
+    entries = np.diff(arrays["entry_ptr"])
+    counts = np.repeat(ends[start + template.block.width] - ends[start], entries)
+    column, column_ptr = _columns(template.n_attributes, arrays["slot_ptr"], arrays["entry_ptr"],
+                                  arrays["entry_row"])
+    sums = np.bincount(column, np.abs(arrays["entry_value"]) * counts,
+                       minlength=column_ptr[n_samples])
+    owner = np.repeat(np.arange(n_samples), np.diff(column_ptr))
+    below = np.repeat(np.repeat(np.arange(n_samples), slots), entries)[arrays["entry_value"] < 0]
+    return (np.bincount(owner, sums ** 2, minlength=n_samples),
+            np.bincount(below, minlength=n_samples) > 0)

@@ -14,8 +14,6 @@ The Python methods return arrays and are meant for reading, testing and prototyp
 
 import numpy as np
 
-from libc.math cimport sqrt
-
 
 cdef class Problem:
     """Samples packed into flat arrays; made by `Model.bind`.
@@ -199,23 +197,18 @@ cdef class Problem:
         occur in y_i (paper, Appendix C). Otherwise the triangle inequality takes its place.
         """
         self.check_labelled()
-        radii = np.empty(self.n_samples)
-        cdef double[::1] view = radii
-        cdef Workspace space = Workspace(self)
-        cdef double truth, largest, low
-        cdef Py_ssize_t i, j
+        multiplicity, truth = np.empty(self.n_slot_marginals), np.empty(self.n_samples)
+        cdef double[::1] m = multiplicity, truth_view = truth
+        cdef int64_t first
+        cdef Py_ssize_t i
+        m[:] = 0.0
         with nogil:
             for i in range(self.n_samples):
-                for j in range(self.n_slots(i)):
-                    space.m[j] = 0.0
-                self.add_truth(i, 1.0, space.m)
-                low = 0.0
-                truth = self.norm2(i, space.m)
-                largest = self.attributes.largest_norm2(i, space.m, &low)
-                view[i] = truth + largest
-                if low < 0.0:
-                    view[i] += 2.0 * sqrt(truth * largest)
-        return radii
+                first = self.attributes.slot_ptr[i]
+                self.add_truth(i, 1.0, &m[first])
+                truth_view[i] = self.norm2(i, &m[first])
+        largest, negative = self.attributes.largest_norms2(multiplicity)
+        return truth + largest + np.where(negative, 2.0 * np.sqrt(truth * largest), 0.0)
 
 
 cdef class Workspace:

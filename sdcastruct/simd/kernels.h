@@ -16,10 +16,14 @@ typedef struct {
     const int64_t *entry_ptr;     /* slot s has the entries entry_ptr[s], ..., entry_ptr[s+1] - 1 */
     const int32_t *entry_row;     /* row of W */
     const double *entry_value;    /* value of the attribute */
-    /* An attribute that occurs in several slots of a sample is shared; norm2 must sum before it squares. */
-    const double *unshared2;      /* sum of squared values of a slot's attributes that are not shared */
-    const int64_t *group_ptr;     /* sample i has the shared attributes group_ptr[i], ..., group_ptr[i+1] - 1 */
-    const int64_t *occurrence_ptr; /* shared attribute g occurs at occurrence_ptr[g], ..., occurrence_ptr[g+1] - 1 */
+    /* For norm2: the Gram matrix of the attribute rows of a sample, G_st = <x_s, x_t>, without frequent attributes, */
+    const double *diagonal;           /* G_ss */
+    const int64_t *pair_ptr;          /* sample i has the pairs pair_ptr[i], ..., pair_ptr[i+1] - 1 of s < t */
+    const int32_t *pair_offset;       /* two numbers per pair: where the tables of s and of t begin */
+    const double *pair_value;         /* G_st */
+    /* and the frequent attributes, whose rows are summed before they are squared. */
+    const int64_t *group_ptr;         /* sample i has the frequent attributes group_ptr[i], ..., group_ptr[i+1] - 1 */
+    const int64_t *occurrence_ptr;    /* attribute g occurs at occurrence_ptr[g], ..., occurrence_ptr[g+1] - 1 */
     const int32_t *occurrence_offset; /* in the slot whose table begins here */
     const double *occurrence_value;   /* with this value */
 } Block;

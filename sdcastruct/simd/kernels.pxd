@@ -9,7 +9,10 @@ cdef extern from "kernels.h" nogil:
         const int64_t *entry_ptr
         const int32_t *entry_row
         const double *entry_value
-        const double *unshared2
+        const double *diagonal
+        const int64_t *pair_ptr
+        const int32_t *pair_offset
+        const double *pair_value
         const int64_t *group_ptr
         const int64_t *occurrence_ptr
         const int32_t *occurrence_offset

@@ -145,11 +145,14 @@ SDCA_INLINE double norm2_of_sum_of_rows(int64_t first, int64_t last, const doubl
     return total;
 }
 
-/* Rows of weights are scattered over megabytes: those of the next slot are asked for ahead of time. */
-SDCA_INLINE void prefetch_row(const double *row, ptrdiff_t width) {
+/* Rows of weights are scattered over megabytes: ask for those of slot s ahead of time. */
+SDCA_INLINE void prefetch_rows(const Block *block, int64_t s, const double *W) {
 #if defined(__GNUC__)
-    for (ptrdiff_t j = 0; j < width; j += 8) __builtin_prefetch(row + j);
-    __builtin_prefetch(row + width - 1);
+    for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
+        const double *row = W + block->entry_row[e] * block->width;
+        for (ptrdiff_t j = 0; j < block->width; j += 8) __builtin_prefetch(row + j);
+        __builtin_prefetch(row + block->width - 1);
+    }
 #endif
 }
 
@@ -157,12 +160,9 @@ static void score(const Block *block, ptrdiff_t i, const double *w, double *thet
     const ptrdiff_t width = block->width;
     const double *W = w + block->weight_offset;
     for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
-        int64_t first = block->entry_ptr[s], last = block->entry_ptr[s + 1];
-        if (s + 1 < block->slot_ptr[i + 1])
-            for (int64_t e = last; e < block->entry_ptr[s + 2]; e++)
-                prefetch_row(W + block->entry_row[e] * width, width);
-        add_sum_of_rows(first, last, block->entry_value, block->entry_row, width, W, width,
-                        theta + block->slot_offset[s]);
+        if (s + 1 < block->slot_ptr[i + 1]) prefetch_rows(block, s + 1, W);
+        add_sum_of_rows(block->entry_ptr[s], block->entry_ptr[s + 1], block->entry_value, block->entry_row, width, W,
+                        width, theta + block->slot_offset[s]);
     }
 }
 
@@ -170,19 +170,24 @@ static double norm2(const Block *block, ptrdiff_t i, const double *m) {
     const ptrdiff_t width = block->width;
     double total = 0.0;
     for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++)
-        total += block->unshared2[s] * dot(m + block->slot_offset[s], m + block->slot_offset[s], width);
+        total += block->diagonal[s] * dot(m + block->slot_offset[s], m + block->slot_offset[s], width);
+    for (int64_t p = block->pair_ptr[i]; p < block->pair_ptr[i + 1]; p++)
+        total += 2.0 * block->pair_value[p] *
+                 dot(m + block->pair_offset[2 * p], m + block->pair_offset[2 * p + 1], width);
     for (int64_t g = block->group_ptr[i]; g < block->group_ptr[i + 1]; g++)
         total += norm2_of_sum_of_rows(block->occurrence_ptr[g], block->occurrence_ptr[g + 1], block->occurrence_value,
                                       block->occurrence_offset, 1, m, width);
-    return total;
+    return total > 0.0 ? total : 0.0;
 }
 
 static void add(const Block *block, ptrdiff_t i, double scale, const double *m, double *w) {
     const ptrdiff_t width = block->width;
     double *W = w + block->weight_offset;
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++)
+    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
+        if (s + 1 < block->slot_ptr[i + 1]) prefetch_rows(block, s + 1, W);
         for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++)
             axpy(scale * block->entry_value[e], m + block->slot_offset[s], W + block->entry_row[e] * width, width);
+    }
 }
 
 const Kernels KERNELS = {
