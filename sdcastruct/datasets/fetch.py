@@ -73,5 +73,5 @@ def _cached_or_downloaded(name):
         raise FileNotFoundError(
             f"{missing} nor in {pooch.os_cache('sdcastruct')}, and the download of "
             f"{SOURCE + name} failed ({error}); {by_hand}"
-        ) from error
+        ) from None
     return Path(path)

@@ -183,11 +183,9 @@ static double norm2(const Block *block, ptrdiff_t i, const double *m) {
 static void add(const Block *block, ptrdiff_t i, double scale, const double *m, double *w) {
     const ptrdiff_t width = block->width;
     double *W = w + block->weight_offset;
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
-        if (s + 1 < block->slot_ptr[i + 1]) prefetch_rows(block, s + 1, W);
+    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++)
         for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++)
             axpy(scale * block->entry_value[e], m + block->slot_offset[s], W + block->entry_row[e] * width, width);
-    }
 }
 
 const Kernels KERNELS = {

@@ -41,7 +41,7 @@ class SDCA(Solver):
     ----------
     sampler : Sampler, default Gap(non_uniformity=0.8)
         Which sample next.
-    subprecision : float, default 0.1
+    subprecision : float, default 0.2
         The line search ends when its next Newton step would be at most this part of gamma.
     max_newton : int, default 20
         Most Newton steps of a line search.
@@ -57,7 +57,7 @@ class SDCA(Solver):
         Seed of the sampling.
     """
 
-    def __init__(self, sampler=None, subprecision=0.1, max_newton=20, start="quadratic",
+    def __init__(self, sampler=None, subprecision=0.2, max_newton=20, start="quadratic",
                  step_size=None, epsilon=1e-5, random_state=None):
         if sampler is not None and not isinstance(sampler, Sampler):
             raise TypeError(f"sampler={sampler!r}: expected an instance of Sampler")
