@@ -1,0 +1,17 @@
+"""Profiles of hypothesis: HYPOTHESIS_PROFILE=thorough draws 500 examples a property, at random."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default",
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", settings.get_profile("default"), max_examples=500, derandomize=False
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

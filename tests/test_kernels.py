@@ -1,0 +1,117 @@
+"""The vector kernels of every instruction set, at table widths that fill their registers or not."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from reference import ROUNDING, JointProblem, NaiveSDCA
+from scipy.sparse import csr_array
+
+from sdcastruct import duality
+from sdcastruct.models import ChainModel
+from sdcastruct.simd import kernels
+from sdcastruct.solvers import SDCA
+
+EPS = np.finfo(float).eps
+WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 26, 33]
+
+
+@pytest.fixture(params=kernels.available(), autouse=True)
+def instruction_set(request):
+    """Run a test with the kernels of each instruction set of this machine."""
+    before = kernels.active()
+    kernels.select(request.param)
+    yield request.param
+    kernels.select(before)
+
+
+@cache
+def enumerated(n_states):
+    """Return chains of one and two nodes with many states: X, Y and the enumerated problem."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(t, 6)) * (rng.random((t, 6)) < 0.7) for t in (2, 1, 2)]
+    Y = [rng.integers(n_states, size=len(x)) for x in X]
+    return X, Y, JointProblem(X, Y, n_states)
+
+
+def wide_problem(n_states, sparse):
+    """Return the compiled problem and its enumerated twin."""
+    X, Y, joint = enumerated(n_states)
+    inputs = [csr_array(x) for x in X] if sparse else X
+    return ChainModel(n_states=n_states, n_features=6).bind(inputs, Y), joint
+
+
+def test_selection(instruction_set):
+    assert kernels.active() == instruction_set
+    with pytest.raises(ValueError, match=r"'abacus'.*expected one of"):
+        kernels.select("abacus")
+    assert kernels.active() == instruction_set
+
+
+def test_exponential():
+    x = np.concatenate([np.linspace(-708, 709, 100_001), [0.0, -0.0, 1e-300, -1e-17]])
+    assert_allclose(kernels.exp(x), np.exp(x), rtol=4 * EPS)
+    assert_array_equal(kernels.exp(np.array([-708.5, -1e4, -1e300])), 0)
+
+
+def test_logarithm():
+    rng = np.random.default_rng(0)
+    near_one = 1 + np.concatenate([10.0 ** -np.arange(1, 16), -(10.0 ** -np.arange(1, 16))])
+    x = np.concatenate([10.0 ** rng.uniform(-307, 308, 100_000), near_one, [1.0, 2.0, 0.5]])
+    assert_allclose(kernels.log(x), np.log(x), rtol=4 * EPS)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 31])
+def test_lengths_that_do_not_fill_a_register(length):
+    x = np.linspace(0.1, 2, length)
+    assert_allclose(kernels.exp(x), np.exp(x), rtol=4 * EPS)
+    assert_allclose(kernels.log(x), np.log(x), rtol=4 * EPS, atol=EPS)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_states", WIDTHS)
+def test_operations_of_a_problem(n_states, sparse):
+    problem, joint = wide_problem(n_states, sparse)
+    w = np.random.default_rng(1).normal(size=problem.dim)
+    for i, sample in enumerate(joint.samples):
+        theta = problem.score(i, w)
+        mu, log_z = problem.infer(i, theta)
+        posterior = sample.posterior(w)
+        scale = 1 + (np.abs(sample.features) @ np.abs(w)).max()
+        total = np.log(np.exp(sample.features @ w).sum())
+        assert_allclose(log_z, total, rtol=0, atol=ROUNDING * scale)
+        assert_allclose(mu, sample.marginals(posterior), rtol=0, atol=ROUNDING * scale)
+        m = problem.gather(i, mu)
+        assert_allclose(theta @ m, w @ problem.features(i, m), rtol=0, atol=ROUNDING * scale)
+        expected = posterior @ sample.features
+        assert_allclose(problem.features(i, m), expected, rtol=0, atol=ROUNDING * scale)
+    assert (problem.radii() >= joint.radii * (1 - ROUNDING)).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_states", WIDTHS)
+def test_steps(n_states, sparse):
+    problem, joint = wide_problem(n_states, sparse)
+    lam = 0.3
+    state = SDCA(subprecision=1e-12, max_newton=100, epsilon=0.1).init(problem, lam)
+    naive = NaiveSDCA(joint, lam, problem.initial_marginals(0.1))
+    for i in [0, 1, 2, 0, 2, 1]:
+        gamma, expected = state.step(i), naive.step(i)
+        if n_states > 1:
+            assert_allclose(gamma, expected, rtol=0, atol=1e-9)
+    assert_allclose(state.alpha, np.concatenate(naive.mu), rtol=0, atol=1e-9)
+    assert_allclose(state.w, naive.w, rtol=0, atol=1e-8)
+    certificate = state.certify()
+    gap = duality.gap(problem, state.w, state.alpha, lam)
+    assert_allclose(certificate.gap, gap, rtol=0, atol=ROUNDING * 100)
+
+
+def test_instruction_sets_agree():
+    results = []
+    for name in kernels.available():
+        kernels.select(name)
+        problem, _ = wide_problem(17, sparse=True)
+        results.append(SDCA(random_state=0).solve(problem, lam=0.1, tol=0, max_epochs=3))
+    for other in results[1:]:
+        assert_allclose(other.w, results[0].w, rtol=0, atol=1e-10)
