@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 PACKAGE = Path("sdcastruct")
 SIMD = [str(PACKAGE / "simd" / name) for name in ("baseline.c", "avx2.c", "dispatch.c")]
 
-# SDCASTRUCT_BOUNDSCHECK=1 builds kernels that check every index, for a slow but safe test run.
+# SDCASTRUCT_BOUNDSCHECK=1 makes Cython check every index into an array, for a slow test run.
 CHECKED = os.environ.get("SDCASTRUCT_BOUNDSCHECK", "0") == "1"
 DIRECTIVES = {
     "language_level": 3,
@@ -24,7 +24,7 @@ DIRECTIVES = {
 
 # -fopenmp-simd honours `#pragma omp simd` and needs no OpenMP runtime.
 FLAGS = (
-    ["/O2"]
+    ["/O2", "/std:c11"]
     if sys.platform == "win32"
     else ["-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math"]
 )
@@ -37,7 +37,7 @@ def extension(source: Path) -> Extension:
         module,
         [str(source), *(SIMD if module == "sdcastruct.simd.kernels" else [])],
         depends=[str(header) for header in PACKAGE.rglob("*.h")],
-        include_dirs=[np.get_include(), str(PACKAGE / "simd")],
+        include_dirs=[np.get_include(), "."],
         extra_compile_args=FLAGS,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
     )
@@ -47,6 +47,5 @@ setup(
     ext_modules=cythonize(
         [extension(source) for source in sorted(PACKAGE.rglob("*.pyx"))],
         compiler_directives=DIRECTIVES,
-        nthreads=0 if sys.platform == "win32" else os.cpu_count() or 1,
     )
 )

@@ -9,8 +9,14 @@ See `sdcastruct.models` for what can be trained, `sdcastruct.solvers` for how, a
 """
 
 from importlib.metadata import version
+from pathlib import Path
 
 from sdcastruct import datasets, duality
 
 __version__ = version("sdcastruct")
-__all__ = ["__version__", "datasets", "duality"]
+__all__ = ["__version__", "datasets", "duality", "get_include"]
+
+
+def get_include():
+    """Return the folder to put among the include_dirs of an extension that cimports sdcastruct."""
+    return str(Path(__file__).parent.parent)

@@ -21,7 +21,7 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError) as error:
         print(f"sdcastruct: {error}", file=sys.stderr)
         return 1
 
@@ -49,7 +49,7 @@ def _parser():
         "--figure",
         type=Path,
         default=Path("sdcastruct-demo.png"),
-        help="where to draw the convergence, if matplotlib is there (%(default)s)",
+        help="where to draw the convergence (%(default)s)",
     )
     demo.set_defaults(run=run_demo)
     return parser
@@ -91,11 +91,7 @@ def _print_certificate(result, tol, seconds):
 
 
 def _draw_convergence(result, path):
-    try:
-        axes = plotting.convergence(result)
-    except ImportError as error:
-        print(f"no figure: {error}")
-        return
+    axes = plotting.convergence(result)
     axes.set_title("SDCA with gap sampling on the OCR letters")
     axes.figure.savefig(path, dpi=150)
     print(f"convergence      drawn in {path}")

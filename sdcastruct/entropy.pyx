@@ -73,7 +73,7 @@ cdef double search(LineSearch options, Objective f, Runs runs, const double *alp
     f has not dropped below f(0), or after ``max_newton`` steps. The step is measured relative to
     gamma because the best gamma of a sample with large features may be far smaller than any fixed
     precision. As |f''| >= curvature, f' alone often proves the step to be short; then f'' is not
-    computed. ``entropy`` receives H(m) at the result.
+    computed. Where f is below f(0) the bracket is halved. ``entropy`` receives H(m) at the result.
     """
     cdef double low = 0.0, high = 1.0, gamma = start, first, second, gain
     cdef Entropy H
@@ -96,7 +96,7 @@ cdef double search(LineSearch options, Objective f, Runs runs, const double *alp
         else:
             high = gamma
         gamma -= first / second
-        if not low < gamma <= high:
+        if not ascends or not low < gamma < high:
             gamma = 0.5 * (low + high)
         newton += 1
     entropy[0] = H.value

@@ -33,7 +33,9 @@ def convergence(results, x="epoch", optimum=None, ax=None):
     if x not in AXES:
         raise ValueError(f"x={x!r}: expected one of {', '.join(map(repr, AXES))}")
     if ax is None:
-        _, ax = _pyplot().subplots(figsize=(6.4, 4.0), layout="constrained")
+        from matplotlib import pyplot  # slow to import, and not needed to train
+
+        _, ax = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
     for name, result in _named(results).items():
         _draw_run(ax, name, result.history, x, optimum)
     ax.set_yscale("log")
@@ -64,13 +66,3 @@ def _named(results):
     if isinstance(results, list | tuple):
         return {f"run {k + 1}": result for k, result in enumerate(results)}
     return {None: results}
-
-
-def _pyplot():
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "figures need matplotlib: install it with  pip install 'sdcastruct[plot]'"
-        ) from error
-    return pyplot

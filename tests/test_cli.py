@@ -19,12 +19,6 @@ def test_demo_prints_a_certificate_and_draws(tmp_path, capsys):
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_without_matplotlib_says_how_to_get_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert cli.main(["demo", "--tol", "0.5", "--figure", str(tmp_path / "x.png")]) == 0
-    assert "pip install 'sdcastruct[plot]'" in capsys.readouterr().out
-
-
 def test_figure_that_cannot_be_written_is_one_line(tmp_path, capsys):
     assert cli.main(["demo", "--tol", "0.5", "--figure", str(tmp_path / "no" / "x.png")]) == 1
     (line,) = capsys.readouterr().err.splitlines()  # no progress: nothing was trained in vain

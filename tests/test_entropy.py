@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from reference import ROUNDING, Sample
+from scipy.special import entr
 from strategies import distributions, weights
 
 from sdcastruct import duality, entropy
@@ -135,6 +136,16 @@ def test_curvature_of_the_entropy_along_a_segment(segment, gamma):
     scale = np.abs(sample.counting) @ ((b - a) ** 2 / mix(a, b, gamma))
     assert_allclose(curvature, expected, rtol=0, atol=ROUNDING * (1 + scale))
     assert curvature <= 0
+
+
+@pytest.mark.parametrize("tiny", [1e-10, 1e-20, 1e-100, 1e-280])
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1 - 1e-9, 1.0])
+def test_entropy_along_a_segment_to_the_border(tiny, gamma):
+    # (1 - gamma) a + gamma b keeps the digits of a tiny b; a + gamma (b - a) loses them all.
+    c, a, b = np.ones(2), np.array([0.5, 0.5]), np.array([1 - tiny, tiny])
+    mixed, delta = mix(a, b, gamma), b - a
+    expected = [entr(mixed).sum(), -delta @ np.log(mixed), -np.sum(delta**2 / mixed)]
+    assert_allclose(entropy.entropy_along(c, a, b, gamma), expected, rtol=ROUNDING, atol=1e-15)
 
 
 @given(segments())

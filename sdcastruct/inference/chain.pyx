@@ -23,8 +23,6 @@ best continuation of every state scores zero::
 and the same recursion runs on these edge tables, in which no row can vanish.
 """
 
-import numpy as np
-
 from libc.math cimport exp, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -51,6 +49,9 @@ cdef class ChainEngine(Engine):
         self.lengths = lengths
         self.n_states = n_states
         self.scratch_size = (2 * longest + 2) * n_states + n_states * n_states + longest
+
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
+        return self.lengths[i]
 
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                    double *scratch) except -1 nogil:
@@ -195,8 +196,3 @@ cdef double sum_of_logs(const double *z, Py_ssize_t T) noexcept nogil:
     for t in range(T):
         total += log(z[t])
     return total
-
-
-def chain_engine(lengths, n_states):
-    """Return a `ChainEngine` for chains of the given lengths."""
-    return ChainEngine(np.ascontiguousarray(lengths, dtype=np.int64), n_states)

@@ -5,6 +5,7 @@ cdef class Engine:
     # Doubles of scratch memory that `infer` and `decode` need for the largest sample.
     cdef readonly Py_ssize_t scratch_size
 
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                    double *scratch) except -1 nogil
     cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,

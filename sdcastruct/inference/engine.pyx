@@ -2,11 +2,16 @@
 
 
 cdef class Engine:
-    """Inference on the graphs of n samples; subclass in Cython and implement both methods.
+    """Inference on the graphs of n samples; subclass in Cython and implement the three methods.
 
-    Both run without the GIL and may raise (``with gil: raise ...``). Scratch memory belongs to the
+    They run without the GIL and may raise (``with gil: raise ...``). Scratch memory belongs to the
     caller, so one engine serves many threads.
     """
+
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
+        """Return the number of nodes of sample i, the number of labels that `decode` writes."""
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} does not implement n_nodes")
 
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                    double *scratch) except -1 nogil:

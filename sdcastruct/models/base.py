@@ -31,24 +31,20 @@ class Model(ABC):
         """
 
     @abstractmethod
-    def n_nodes(self, x):
-        """Return the number of nodes of an input."""
-
-    @abstractmethod
-    def split_marginals(self, x, mu):
-        """Return the region marginals of an input as arrays of readable shape."""
+    def split_marginals(self, mu, n_nodes):
+        """Return the region marginals mu of an input as arrays of readable shape."""
 
     def decode(self, X, w):
         """Return a most probable labelling of every input, a list of int arrays."""
         problem, w = self.bind(X), self._check_weights(w)
-        return [problem.decode(i, problem.score(i, w), self.n_nodes(x)) for i, x in enumerate(X)]
+        return [problem.decode(i, problem.score(i, w)) for i in range(problem.n_samples)]
 
     def marginals(self, X, w):
         """Return the marginals of p(y | x; w) of every input, as `split_marginals` shapes them."""
         problem, w = self.bind(X), self._check_weights(w)
         return [
-            self.split_marginals(x, problem.infer(i, problem.score(i, w))[0])
-            for i, x in enumerate(X)
+            self.split_marginals(problem.infer(i, problem.score(i, w))[0], problem.n_nodes(i))
+            for i in range(problem.n_samples)
         ]
 
     def _check_weights(self, w):

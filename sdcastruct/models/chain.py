@@ -16,7 +16,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from sdcastruct.inference.chain import chain_engine
+from sdcastruct.inference.chain import ChainEngine
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import check_labels, check_rows
 from sdcastruct.problem import Attributes, Problem, Regions, Template
@@ -51,6 +51,9 @@ class ChainModel(Model):
         self.n_states = int(n_states)
         self.n_features = int(n_features)
 
+    def __repr__(self):
+        return f"ChainModel(n_states={self.n_states}, n_features={self.n_features})"
+
     @property
     def dim(self):
         """Number of weights, A K + 3 K + K^2."""
@@ -75,21 +78,17 @@ class ChainModel(Model):
         return Problem(
             self._attributes(rows, lengths),
             self._regions(lengths),
-            chain_engine(lengths, self.n_states),
+            ChainEngine(lengths, self.n_states),
             **truth,
         )
 
-    def n_nodes(self, x):
-        """Return the number of nodes of an input."""
-        return x.shape[0]
-
-    def split_marginals(self, x, mu):
+    def split_marginals(self, mu, n_nodes):
         """Return node marginals of shape (T, K) and edge marginals of shape (T - 1, K, K)."""
-        T, K = self.n_nodes(x), self.n_states
+        T, K = n_nodes, self.n_states
         return mu[: T * K].reshape(T, K), mu[T * K :].reshape(T - 1, K, K)
 
     def split_weights(self, w):
-        """Return views of w as (attributes (A, K), bias (3, K), transitions (K, K))."""
+        """Return w as three tables (attributes (A, K), bias (3, K), transitions (K, K))."""
         K, A = self.n_states, self.n_features
         w = self._check_weights(w)
         attributes, bias, transitions = np.split(w, [A * K, (A + 3) * K])
@@ -123,10 +122,10 @@ class ChainModel(Model):
         )
         return Regions(
             _pointers(nodes + pairs),
-            np.arange(n + 1) * 4,
+            np.arange(n + 1, dtype=np.int64) * 4,
             run_length.ravel(),
             run_counting.ravel(),
-            np.arange(n + 1) * 2,
+            np.arange(n + 1, dtype=np.int64) * 2,
             segments.reshape(-1, 4),
         )
 

@@ -18,8 +18,8 @@ def check_rows(X, n_features):
     lengths : int64 array of shape (n,)
         The numbers of rows T_i.
     """
-    if not hasattr(X, "__len__"):
-        raise TypeError(f"X={X!r}: expected a list of samples")
+    if not hasattr(X, "__len__") or sparse.issparse(X):
+        raise TypeError(f"X={X!r}: expected a list with one array per sample")
     if len(X) == 0:
         raise ValueError("X is empty: expected at least one sample")
     samples = [_rows_of_sample(i, x, n_features) for i, x in enumerate(X)]
@@ -42,7 +42,7 @@ def check_labels(Y, lengths, n_states):
         raise ValueError(f"Y has {len(Y)} samples but X has {lengths.size}")
     labels = []
     for i, (y, length) in enumerate(zip(Y, lengths, strict=True)):
-        y = _array(f"Y[{i}]", y)
+        y = _array(f"Y[{i}]", y, "expected one label per row")
         if y.ndim != 1 or y.size != length:
             found = f"{y.size} labels" if y.ndim == 1 else f"shape {y.shape}"
             raise ValueError(f"Y[{i}] has {found} but X[{i}] has {length} rows")
@@ -58,16 +58,16 @@ def check_labels(Y, lengths, n_states):
     return np.concatenate(labels).astype(np.int64)
 
 
-def _array(name, values):
+def _array(name, values, expected):
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{name} is ragged: expected rows of equal length") from error
+        raise ValueError(f"{name} is ragged: {expected}") from error
 
 
 def _rows_of_sample(i, x, n_features):
     if not sparse.issparse(x):
-        x = _array(f"X[{i}]", x)
+        x = _array(f"X[{i}]", x, "expected rows of equal length")
     if x.dtype.kind not in "fiub":
         raise TypeError(f"X[{i}] has dtype {x.dtype}, expected real numbers")
     if x.ndim != 2:
@@ -78,16 +78,26 @@ def _rows_of_sample(i, x, n_features):
         )
     if x.shape[0] == 0:
         raise ValueError(f"X[{i}] has no rows: expected at least one node")
-    return x
+    return _sparse_sample(i, x) if sparse.issparse(x) else x
+
+
+def _sparse_sample(i, x):
+    """Return a sample as a float64 CSR matrix with columns in range and without duplicates."""
+    rows = sparse.csr_matrix(x, dtype=np.float64)
+    try:
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X[{i}] is not a valid sparse matrix: {error}") from error
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # the caller's matrix stays as it is
+        rows.sum_duplicates()
+    return rows
 
 
 def _stack(samples):
     """Return dense and sparse samples below one another as a float64 CSR matrix."""
     if any(sparse.issparse(x) for x in samples):
-        rows = sparse.vstack([sparse.csr_matrix(x) for x in samples], format="csr")
-        rows.sum_duplicates()
-    else:
-        rows = sparse.csr_matrix(np.concatenate(samples))
-    rows = sparse.csr_matrix(rows, dtype=np.float64)
-    rows.indices = rows.indices.astype(np.int32, copy=False)
-    return rows
+        return sparse.vstack(
+            [sparse.csr_matrix(x, dtype=np.float64) for x in samples], format="csr"
+        )
+    return sparse.csr_matrix(np.concatenate(samples, dtype=np.float64))

@@ -8,6 +8,8 @@ cdef class Template:
     cdef readonly Py_ssize_t n_attributes
     cdef dict arrays
 
+    cdef size_t address(self, name, dtype) except? 0
+
 
 cdef class Attributes:
     cdef readonly Py_ssize_t n_samples, dim, max_slots

@@ -48,32 +48,32 @@ cdef class Template:
                  Py_ssize_t width):
         self.n_attributes = attributes.shape[1]
         self.arrays = {
-            "slot_ptr": np.ascontiguousarray(slot_ptr, np.int64),
-            "slot_offset": np.ascontiguousarray(slot_offset, np.int64),
-            "entry_ptr": np.ascontiguousarray(attributes.indptr, np.int64),
-            "entry_row": np.ascontiguousarray(attributes.indices, np.int32),
-            "entry_value": np.ascontiguousarray(attributes.data, np.float64),
+            "slot_ptr": np.asarray(slot_ptr, np.int64),
+            "slot_offset": np.asarray(slot_offset, np.int64),
+            "entry_ptr": np.asarray(attributes.indptr, np.int64),
+            "entry_row": np.asarray(attributes.indices, np.int32),
+            "entry_value": np.asarray(attributes.data, np.float64),
         }
         self.arrays.update(_gram(self.n_attributes, **self.arrays))
         self.block.width = width
         self.block.weight_offset = weight_offset
-        self.block.slot_ptr = <const int64_t *> address(self.arrays["slot_ptr"])
-        self.block.slot_offset = <const int64_t *> address(self.arrays["slot_offset"])
-        self.block.entry_ptr = <const int64_t *> address(self.arrays["entry_ptr"])
-        self.block.entry_row = <const int32_t *> address(self.arrays["entry_row"])
-        self.block.entry_value = <const double *> address(self.arrays["entry_value"])
-        self.block.diagonal = <const double *> address(self.arrays["diagonal"])
-        self.block.pair_ptr = <const int64_t *> address(self.arrays["pair_ptr"])
-        self.block.pair_offset = <const int32_t *> address(self.arrays["pair_offset"])
-        self.block.pair_value = <const double *> address(self.arrays["pair_value"])
-        self.block.group_ptr = <const int64_t *> address(self.arrays["group_ptr"])
-        self.block.occurrence_ptr = <const int64_t *> address(self.arrays["occurrence_ptr"])
-        self.block.occurrence_offset = <const int32_t *> address(self.arrays["occurrence_offset"])
-        self.block.occurrence_value = <const double *> address(self.arrays["occurrence_value"])
+        self.block.slot_ptr = <const int64_t *> self.address("slot_ptr", np.int64)
+        self.block.slot_offset = <const int64_t *> self.address("slot_offset", np.int64)
+        self.block.entry_ptr = <const int64_t *> self.address("entry_ptr", np.int64)
+        self.block.entry_row = <const int32_t *> self.address("entry_row", np.int32)
+        self.block.entry_value = <const double *> self.address("entry_value", np.float64)
+        self.block.diagonal = <const double *> self.address("diagonal", np.float64)
+        self.block.pair_ptr = <const int64_t *> self.address("pair_ptr", np.int64)
+        self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
+        self.block.pair_value = <const double *> self.address("pair_value", np.float64)
+        self.block.group_ptr = <const int64_t *> self.address("group_ptr", np.int64)
+        self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
+        self.block.occurrence_offset = <const int32_t *> self.address("occurrence_offset", np.int32)
+        self.block.occurrence_value = <const double *> self.address("occurrence_value", np.float64)
 
-
-cdef size_t address(array):
-    return array.ctypes.data
+    cdef size_t address(self, name, dtype) except? 0:
+        array = self.arrays[name] = np.ascontiguousarray(self.arrays[name], dtype)
+        return array.ctypes.data
 
 
 cdef class Attributes:
@@ -140,6 +140,7 @@ cdef class Attributes:
             negative |= below
         return bounds, negative
 
+
 def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value):
     """Return the arrays of a block that `norm2` needs (see kernels.h)."""
     n_slots = slot_offset.size
@@ -158,19 +159,19 @@ def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value
     groups = np.flatnonzero(frequent)
     return {
         "diagonal": np.bincount(slot[paired], entry_value[paired] ** 2, minlength=n_slots),
-        "pair_ptr": gram.indptr[slot_ptr].astype(np.int64),
-        "pair_offset": slot_offset[np.stack([first, gram.indices], axis=1)].astype(np.int32),
+        "pair_ptr": gram.indptr[slot_ptr],
+        "pair_offset": slot_offset[np.stack([first, gram.indices], axis=1)],
         "pair_value": gram.data,
         "group_ptr": np.searchsorted(groups, column_ptr),
         "occurrence_ptr": np.searchsorted(column[grouped], np.append(groups, frequent.size)),
-        "occurrence_offset": slot_offset[slot[grouped]].astype(np.int32),
+        "occurrence_offset": slot_offset[slot[grouped]],
         "occurrence_value": entry_value[grouped],
     }
 
 
 def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t[::1] entry_ptr,
              const int32_t[::1] entry_row):
-    """Number the attributes of every sample anew: sample i has column_ptr[i], column_ptr[i] + 1, ...
+    """Number the attributes of every sample anew, those of sample i from column_ptr[i] on.
 
     Returns
     -------

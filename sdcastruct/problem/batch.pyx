@@ -7,9 +7,17 @@ from sdcastruct.problem.problem cimport Problem, Workspace
 from sdcastruct.simd.kernels cimport kernels
 
 
+cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
+    if found != expected:
+        raise ValueError(f"{name} has length {found}, expected {expected}")
+    return 0
+
+
 def slot_marginals(Problem problem, const double[::1] alpha, double[::1] m):
     """Write the slot marginals of the dual point alpha to m, samples end to end."""
     cdef Py_ssize_t i
+    check_length("alpha", alpha.shape[0], problem.n_marginals)
+    check_length("m", m.shape[0], problem.n_slot_marginals)
     with nogil:
         for i in range(problem.n_samples):
             problem.gather_into(i, &alpha[problem.regions.region_ptr[i]],
@@ -25,6 +33,9 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
     cdef double scale = 1.0 / (lam * problem.n_samples)
     cdef Py_ssize_t i, j
     cdef const double *block
+    problem.check_labelled()
+    check_length("m", m.shape[0], problem.n_slot_marginals)
+    check_length("w", w.shape[0], problem.dim)
     w[:] = 0.0
     with nogil:
         for i in range(problem.n_samples):
@@ -37,6 +48,7 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
 
 def entropies(Problem problem, const double[::1] alpha):
     """Return the entropies H(alpha_i), shape (n_samples,)."""
+    check_length("alpha", alpha.shape[0], problem.n_marginals)
     out = np.empty(problem.n_samples)
     cdef double[::1] view = out
     cdef Py_ssize_t i
@@ -48,6 +60,8 @@ def entropies(Problem problem, const double[::1] alpha):
 
 def losses(Problem problem, const double[::1] w):
     """Return -log p(y_i | x_i; w) of every sample, shape (n_samples,): one pass of the oracle."""
+    problem.check_labelled()
+    check_length("w", w.shape[0], problem.dim)
     out = np.empty(problem.n_samples)
     cdef double[::1] view = out
     cdef Workspace space = Workspace(problem)
@@ -69,6 +83,10 @@ def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
     divergences are the block duality gaps, and their mean is P - D.
     """
     cdef Py_ssize_t n = problem.n_samples, i
+    problem.check_labelled()
+    check_length("w", w.shape[0], problem.dim)
+    check_length("m", m.shape[0], problem.n_slot_marginals)
+    check_length("entropy", entropy.shape[0], n)
     loss, gap = np.empty(n), np.empty(n)
     cdef double[::1] loss_view = loss, gap_view = gap
     cdef Workspace space = Workspace(problem)

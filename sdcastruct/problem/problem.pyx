@@ -126,11 +126,16 @@ cdef class Problem:
         self.infer_into(i, &scores[0], &view[0], &log_z, &scratch[0])
         return mu, log_z
 
-    def decode(self, Py_ssize_t i, theta, Py_ssize_t n_nodes):
-        """Return a labelling of the n_nodes nodes of sample i with the highest score."""
+    def n_nodes(self, Py_ssize_t i):
+        """Return the number of nodes of sample i."""
+        self.check_index(i)
+        return self.engine.n_nodes(i)
+
+    def decode(self, Py_ssize_t i, theta):
+        """Return a labelling of sample i with the highest score."""
         self.check_index(i)
         cdef const double[::1] scores = _vector("theta", theta, self.n_slots(i))
-        y = np.empty(n_nodes, np.int64)
+        y = np.empty(self.engine.n_nodes(i), np.int64)
         cdef int64_t[::1] view = y
         cdef double[::1] scratch = np.empty(self.engine.scratch_size)
         self.engine.decode(i, &scores[0], &view[0], &scratch[0])

@@ -52,6 +52,7 @@ cdef class MaxGap(CompiledSampler):
 
     def weights(self):
         """Return 1 for the sample that the rule would pick and 0 for the others."""
+        self.check_ready()
         weights = np.zeros(self.n_samples)
         weights[self.tree.argmax()] = 1.0
         return weights

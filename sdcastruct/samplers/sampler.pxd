@@ -20,5 +20,6 @@ cdef class CompiledSampler(Sampler):
     cdef readonly double non_uniformity
     cdef bint overridden
 
+    cdef int check_ready(self) except -1
     cdef Py_ssize_t pick(self, RandomStream stream) noexcept nogil
     cdef void store(self, Py_ssize_t i, double gap) noexcept nogil

@@ -63,6 +63,10 @@ cdef class Sampler:
         # A copy has the options and must be reset; what was learned belongs to one run.
         return _restore, (type(self), self._options(), getattr(self, "__dict__", {}))
 
+    def __repr__(self):
+        options = ", ".join(f"{name}={value!r}" for name, value in self._options().items())
+        return f"{type(self).__name__}({options})"
+
     def reset(self, problem, lam):
         """Forget everything and get ready for a problem."""
         self.n_samples = problem.n_samples
@@ -133,18 +137,25 @@ cdef class CompiledSampler(Sampler):
 
     def draw(self, rng):
         """Return the index of the next sample, given a `numpy.random.Generator`."""
-        if self.n_samples == 0:
-            raise RuntimeError(f"{type(self).__name__}.draw before reset(problem, lam)")
+        self.check_ready()
         return draw_mixture(self, RandomStream(rng))
 
     def update(self, i, gap):
         """Learn that the block duality gap of sample i was found to be `gap`."""
         if not 0 <= i < self.n_samples:
             raise IndexError(f"sample {i}: expected an index from 0 to {self.n_samples - 1}")
+        if not gap >= 0.0:
+            raise ValueError(f"gap={gap!r}: expected a number >= 0")
         self.store(i, gap)
+
+    cdef int check_ready(self) except -1:
+        if self.n_samples == 0:
+            raise RuntimeError(f"{type(self).__name__} is used before reset(problem, lam)")
+        return 0
 
     def weights(self):
         """Return what the non-uniform rule is proportional to, shape (n_samples,)."""
+        self.check_ready()
         return np.ones(self.n_samples)
 
     def probabilities(self):

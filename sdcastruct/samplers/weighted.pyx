@@ -28,7 +28,11 @@ cdef class WeightedSampler(CompiledSampler):
     def reset(self, problem, lam):
         """Forget all gaps and get ready for a problem."""
         super().reset(problem, lam)
-        self.scales = np.ascontiguousarray(self.scale(problem, lam), dtype=np.float64)
+        scales = np.ascontiguousarray(self.scale(problem, lam), dtype=np.float64)
+        if scales.shape != (self.n_samples,):
+            raise ValueError(f"{type(self).__name__}.scale returned shape {scales.shape}, expected "
+                             f"({self.n_samples},)")
+        self.scales = scales
         self.follows_gaps = self.adaptive
         self.tree = SumTree(np.multiply(self.scales, UNKNOWN_GAP if self.adaptive else 1.0))
 
@@ -44,4 +48,5 @@ cdef class WeightedSampler(CompiledSampler):
 
     def weights(self):
         """Return the weights of all samples, shape (n_samples,)."""
+        self.check_ready()
         return self.tree.leaves

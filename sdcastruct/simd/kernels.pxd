@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t
 
-cdef extern from "kernels.h" nogil:
+cdef extern from "sdcastruct/simd/kernels.h" nogil:
     ctypedef struct Block:
         Py_ssize_t width
         int64_t weight_offset

@@ -50,4 +50,11 @@ def log(const double[::1] x):
     return out
 
 
-select(os.environ.get("SDCASTRUCT_SIMD") or available()[0])
+def _select_by_environment():
+    name = os.environ.get("SDCASTRUCT_SIMD")
+    if name and name not in available():
+        raise ValueError(f"SDCASTRUCT_SIMD={name!r}: expected one of {available()}")
+    select(name or available()[0])
+
+
+_select_by_environment()

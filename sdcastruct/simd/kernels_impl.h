@@ -40,11 +40,10 @@ static void entropy_along(const double *alpha, const double *beta, double gamma,
     double value = 0.0, first = 0.0;
 #pragma omp simd reduction(+ : value, first)
     for (ptrdiff_t j = 0; j < n; j++) {
-        double delta = beta[j] - alpha[j];
-        double m = alpha[j] + gamma * delta;
+        double m = (1.0 - gamma) * alpha[j] + gamma * beta[j];
         double log_m = fast_log(m + TINY);
         value += m * log_m;
-        first += delta * log_m;
+        first += (beta[j] - alpha[j]) * log_m;
     }
     sums[0] -= c * value;
     sums[1] -= c * first;
@@ -55,7 +54,7 @@ static double bend_along(const double *alpha, const double *beta, double gamma, 
 #pragma omp simd reduction(+ : sum)
     for (ptrdiff_t j = 0; j < n; j++) {
         double delta = beta[j] - alpha[j];
-        sum -= delta * delta / (alpha[j] + gamma * delta + TINY);
+        sum -= delta * delta / ((1.0 - gamma) * alpha[j] + gamma * beta[j] + TINY);
     }
     return sum;
 }

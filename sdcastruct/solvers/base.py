@@ -40,9 +40,9 @@ class Certificate(NamedTuple):
     gap: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
-    """What `Solver.solve` returns.
+    """What `Solver.solve` returns; a pickled result has no `state`.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Result:
     converged : bool
         Whether gap <= tol * primal.
     n_epochs, n_updates, n_oracle_calls : int
-        Work done in this run; certifying passes do not count as oracle calls.
+        Work done in this run; passes that only certify do not count as oracle calls.
     history : Bunch of arrays of equal length
         One row per epoch, row 0 is the start: epoch, seconds, n_updates, n_oracle_calls, primal,
         dual, gap (NaN where no full pass was made), gap_estimate.
@@ -74,6 +74,9 @@ class Result:
     history: Bunch = field(repr=False)
     state: object = field(repr=False)
     interrupted: bool = False
+
+    def __getstate__(self):
+        return {**self.__dict__, "state": None}
 
     @property
     def relative_gap(self):
@@ -123,7 +126,8 @@ class Solver(ABC):
         n_jobs : int
             Number of threads; only 1 so far.
         warm_start : Result or state, optional
-            Start from the point that an earlier run on the same samples reached.
+            Start from the point that an earlier run on the same samples reached, perhaps with
+            another lam.
         certify_every : int, optional
             Make a full pass at the start and every so many epochs, for an exact history. By
             default full passes are made only when the gap estimate falls below the tolerance.
@@ -135,18 +139,28 @@ class Solver(ABC):
         Result
         """
         lam = _check_arguments(problem, lam, tol, max_epochs, callback, n_jobs, certify_every)
-        warm_state = warm_start.state if isinstance(warm_start, Result) else warm_start
         run = _Run(time.perf_counter())
-        state = self.init(problem, lam, warm_state)
+        state = self.init(problem, lam, warm_start)
         with tqdm(total=max_epochs, unit="epoch", disable=not verbose) as bar:
             try:
                 self._loop(run, state, tol, max_epochs, callback, certify_every, bar)
             except KeyboardInterrupt:
                 run.interrupted = True
-            # Ctrl-C may have come after the last full pass; the result is certified all the same.
             if run.certificate is None:
-                run.certificate = state.certify()
+                run.certificate = self._last_certificate(run, state)
         return run.result(state, tol)
+
+    def _last_certificate(self, run, state):
+        """Certify where the run has ended, even if Ctrl-C comes in between; a second one raises."""
+        try:
+            return state.certify()
+        except KeyboardInterrupt:
+            run.interrupted = True
+            return state.certify()
+
+    def __repr__(self):
+        options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({options})"
 
     def _loop(self, run, state, tol, max_epochs, callback, certify_every, bar):
         _, estimate = state.estimate()
@@ -164,7 +178,7 @@ class Solver(ABC):
             elif promising or _due(epoch, certify_every) or epoch == max_epochs:
                 run.certificate = state.certify()
             row = run.record(state, estimate)
-            _show(bar, row)
+            _show(bar, row, dual)
             stop = callback is not None and callback(Bunch(**row, w=state.w.copy(), state=state))
             if stop or (run.certificate is not None and _within(run.certificate, tol)):
                 return
@@ -223,12 +237,16 @@ def _within(certificate, tol):
     return bool(certificate.gap <= tol * certificate.primal)
 
 
-def _show(bar, row):
-    certified = not np.isnan(row["gap"])
-    shown = {"gap": f"{row['gap']:.3g}" if certified else f"~{row['gap_estimate']:.3g}"}
-    if certified:
-        shown = {"primal": f"{row['primal']:.6g}", "dual": f"{row['dual']:.6g}", **shown}
-    bar.set_postfix(shown, refresh=False)
+def _show(bar, row, dual_estimate):
+    """Show primal, dual and gap; a tilde marks estimates."""
+    if np.isnan(row["gap"]):
+        gap = row["gap_estimate"]
+        mark, primal, dual = "~", dual_estimate + gap, dual_estimate
+    else:
+        mark, primal, dual, gap = "", row["primal"], row["dual"], row["gap"]
+    bar.set_postfix_str(
+        f"primal {mark}{primal:.6g}, dual {mark}{dual:.6g}, gap {mark}{gap:.3g}", refresh=False
+    )
     bar.update()
 
 

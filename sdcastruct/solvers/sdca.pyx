@@ -28,10 +28,10 @@ from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap
 from sdcastruct.samplers.weighted import UNKNOWN_GAP
-from sdcastruct.solvers.base import Certificate, Solver
+from sdcastruct.solvers.base import Certificate, Result, Solver
 
 # Steps between two looks at pending signals: rare enough to be free, often enough for Ctrl-C.
-cdef Py_ssize_t SIGNAL_INTERVAL = 256
+cdef Py_ssize_t SIGNAL_INTERVAL = 16
 
 
 class SDCA(Solver):
@@ -43,7 +43,7 @@ class SDCA(Solver):
         Which sample next.
     subprecision : float, default 0.2
         The line search ends when its next Newton step would be at most this part of gamma.
-    max_newton : int, default 20
+    max_newton : int, default 50
         Most Newton steps of a line search.
     start : {"quadratic", "previous"} or float in (0, 1], default "quadratic"
         Where the line search begins: the maximum of the quadratic model that is exact near the
@@ -57,7 +57,7 @@ class SDCA(Solver):
         Seed of the sampling.
     """
 
-    def __init__(self, sampler=None, subprecision=0.2, max_newton=20, start="quadratic",
+    def __init__(self, sampler=None, subprecision=0.2, max_newton=50, start="quadratic",
                  step_size=None, epsilon=1e-5, random_state=None):
         if sampler is not None and not isinstance(sampler, Sampler):
             raise TypeError(f"sampler={sampler!r}: expected an instance of Sampler")
@@ -83,12 +83,15 @@ class SDCA(Solver):
 
         Parameters
         ----------
-        warm_start : SDCAState, optional
-            Start from a copy of this state's dual point, with its gaps as the first estimates.
+        warm_start : Result or SDCAState, optional
+            Start from a copy of this dual point, and from its gaps if they are still true.
         """
+        if isinstance(warm_start, Result):
+            warm_start = warm_start.state
         if warm_start is not None and not isinstance(warm_start, SDCAState):
             raise TypeError(f"warm_start={warm_start!r}: expected a result or a state of SDCA")
-        state = SDCAState(problem, lam, copy.copy(self.sampler),
+        _check_number("lam", lam, 0.0, np.inf)
+        state = SDCAState(problem, lam, copy.deepcopy(self.sampler),
                           _generator(self.random_state))
         if warm_start is None:
             state.start_from(problem.initial_marginals(self.epsilon))
@@ -101,8 +104,10 @@ class SDCA(Solver):
         state.line_search = LineSearch(self.subprecision, self.max_newton)
         if self.step_size is not None:
             state.line_search.max_newton = 0
-            safe = 1.0 / (1.0 + problem.radii().max() / (lam * problem.n_samples))
-            state.first_gamma = ConstantGamma(safe if self.step_size == "safe" else self.step_size)
+            gamma = self.step_size
+            if gamma == "safe":
+                gamma = 1.0 / (1.0 + problem.radii().max() / (lam * problem.n_samples))
+            state.first_gamma = ConstantGamma(gamma)
         elif self.start == "quadratic":
             state.first_gamma = FirstGamma()
         elif self.start == "previous":
@@ -179,6 +184,9 @@ cdef class SDCAState:
         self.lam = lam
         self.sampler = sampler
         self.sampler.reset(problem, lam)
+        if sampler.n_samples != problem.n_samples:
+            raise RuntimeError(
+                f"{type(sampler).__name__}.reset must call super().reset(problem, lam)")
         self.stream = RandomStream(generator)
         self.space = Workspace(problem)
 
@@ -198,16 +206,23 @@ cdef class SDCAState:
         """Recompute from alpha all that follows from it."""
         batch.slot_marginals(self.problem, self.alpha, self.m)
         batch.conjugate_weights(self.problem, self.m, self.lam, self.w)
+        if not np.isfinite(self.w @ self.w):
+            raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
+                             "are too large")
         self.entropies[:] = batch.entropies(self.problem, self.alpha)
 
     def continue_from(self, SDCAState other):
         """Take a copy of another state's dual point."""
-        if not np.array_equal(other.problem.region_ptr, self.problem.region_ptr):
+        mine, theirs = self.problem, other.problem
+        if not (np.array_equal(mine.region_ptr, theirs.region_ptr)
+                and np.array_equal(mine.attributes.slot_ptr, theirs.attributes.slot_ptr)):
             raise ValueError(
-                f"warm_start has a dual point for {other.problem.n_samples} samples with "
-                f"{other.problem.n_marginals} marginals, expected {self.problem.n_samples} samples "
-                f"with {self.problem.n_marginals} marginals of the same shapes")
+                f"warm_start has a dual point for {theirs.n_samples} samples with "
+                f"{theirs.n_marginals} marginals, expected {mine.n_samples} samples with "
+                f"{mine.n_marginals} marginals of the same shapes")
         self.start_from(other.alpha.copy(), other.gaps.copy())
+        if other.lam != self.lam or theirs is not mine:
+            self.refresh()
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
@@ -257,10 +272,11 @@ cdef class SDCAState:
         cdef Workspace space = self.space
         cdef Sampler sampler = self.sampler
         cdef RandomStream stream = self.stream
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, i
         with nogil:
             for k in range(1, problem.n_samples + 1):
-                self.step_on(problem, space, sampler.next(stream))
+                i = sampler.next(stream)
+                self.step_on(problem, space, i)
                 if k % SIGNAL_INTERVAL == 0:
                     with gil:
                         PyErr_CheckSignals()
@@ -281,6 +297,7 @@ cdef class SDCAState:
     def refresh(self):
         """Recompute all gaps and tell the sampler (Osokin et al. 2016)."""
         certificate = self.certify()
+        self.n_oracle_calls += self.problem.n_samples
         self._tell_sampler()
         return certificate
 
