@@ -1,0 +1,48 @@
+"""Other packages can compile against the installed .pxd files and headers."""
+
+import subprocess
+import sys
+
+ENGINE = """
+from libc.stdint cimport int64_t
+
+from sdcastruct.inference.engine cimport Engine
+from sdcastruct.problem.problem cimport Problem
+
+
+cdef class CoinEngine(Engine):
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
+        return 7
+
+
+def nodes(Engine engine, Problem problem):
+    return engine.n_nodes(0), problem.n_samples
+"""
+
+SETUP = """
+import numpy as np
+import sdcastruct
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+folders = [np.get_include(), sdcastruct.get_include()]
+coin = Extension("coin", ["coin.pyx"], include_dirs=folders)
+setup(ext_modules=cythonize([coin], include_path=folders[1:], language_level=3))
+"""
+
+USE = """
+import coin, numpy as np
+from sdcastruct.models import ChainModel
+print(coin.nodes(coin.CoinEngine(), ChainModel(2, 1).bind([np.ones((1, 1))])))
+"""
+
+
+def test_an_engine_of_another_package_compiles(tmp_path):
+    (tmp_path / "coin.pyx").write_text(ENGINE)
+    (tmp_path / "setup.py").write_text(SETUP)
+    for command in (["setup.py", "-q", "build_ext", "--inplace"], ["-c", USE]):
+        run = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.strip() == "(7, 1)"
