@@ -76,8 +76,8 @@ cdef double search(LineSearch options, Objective f, Runs runs, const double *alp
     computed. Where f is below f(0) the bracket is halved. ``entropy`` receives H(m) at the result.
     """
     cdef double low = 0.0, high = 1.0, gamma = start, first, second, gain
-    # What rounding may hide of a gain, the difference of two entropies.
-    cdef double noise = 1e-15 * (1.0 + fabs(f.entropy) + fabs(f.slope))
+    # Rounding hides gains below this; none larger is left where |f'| is smaller.
+    cdef double noise = 1e-14 * (1.0 + fabs(f.entropy) + fabs(f.slope))
     cdef Entropy H
     cdef int newton = 0
     cdef bint ascends
@@ -87,8 +87,8 @@ cdef double search(LineSearch options, Objective f, Runs runs, const double *alp
         first = H.first + f.slope - f.curvature * gamma
         gain = H.value - f.entropy + gamma * (f.slope - 0.5 * f.curvature * gamma)
         ascends = first >= 0.0 or gain >= -noise
-        if newton == options.max_newton or (
-                ascends and fabs(first) <= options.subprecision * gamma * f.curvature):
+        if newton == options.max_newton or (ascends and fabs(first) <= max(
+                noise, options.subprecision * gamma * f.curvature)):
             break
         second = second_derivative(runs, alpha, beta, gamma) - f.curvature
         if second == 0.0 or (ascends and fabs(first) <= -options.subprecision * gamma * second):
