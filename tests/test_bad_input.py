@@ -248,7 +248,7 @@ def test_warm_start_must_fit(model, problem):
         SDCA().solve(problem, warm_start=other)
 
 
-def test_nothing_reads_outside_of_its_memory():
+def test_nothing_reads_outside_of_its_memory(tmp_path):
     # In a process of its own: where a check is missing, the interpreter would go down.
     script = """
         import numpy as np
@@ -295,6 +295,10 @@ def test_nothing_reads_outside_of_its_memory():
                 raise SystemExit("accepted")
     """
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -26,9 +26,12 @@ def test_figure_that_cannot_be_written_is_one_line(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["demo", "--help"], ["--version"]])
-def test_help(arguments):
+def test_help(arguments, tmp_path):
     run = subprocess.run(
-        [sys.executable, "-m", "sdcastruct.cli", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "sdcastruct.cli", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == (0 if arguments else 2)
     assert run.stdout or run.stderr
