@@ -59,11 +59,13 @@ def counting_numbers(n_nodes, n_states):
 
 
 def slot_scores(labelings, theta, n_states):
-    """Return the score of each labeling under slot scores theta: T K unary, K K transitions."""
+    """Return the score of each labeling: theta is T K unary, then K K transitions if T > 1."""
     n_nodes = labelings.shape[1]
     unary = theta[: n_nodes * n_states].reshape(n_nodes, n_states)
-    transitions = theta[n_nodes * n_states :].reshape(n_states, n_states)
     nodes = unary[np.arange(n_nodes), labelings].sum(axis=1)
+    if n_nodes == 1:
+        return nodes
+    transitions = theta[n_nodes * n_states :].reshape(n_states, n_states)
     return nodes + transitions[labelings[:, :-1], labelings[:, 1:]].sum(axis=1)
 
 

@@ -99,7 +99,7 @@ def test_numbers_of_samples_must_match(model, Y):
 @pytest.mark.parametrize("y", [[0, 1, 2], [0, 1, 2, 0, 1], []])
 def test_numbers_of_labels_must_match(model, y):
     X, Y = samples_with(np.ones((4, 2)))
-    with pytest.raises(ValueError, match=rf"Y\[2\] has {len(y)} labels.* but X\[2\] has 4 rows"):
+    with pytest.raises(ValueError, match=rf"Y\[2\] has {len(y)} labels.* but X\[2\] has 4 nodes"):
         model.bind(X, [*Y[:2], y])
 
 
@@ -122,7 +122,7 @@ def test_labels_must_be_integers(model, y):
 @pytest.mark.parametrize("y", [3, np.zeros((4, 1), dtype=int)])
 def test_labels_must_be_vectors(model, y):
     X, Y = samples_with(np.ones((4, 2)))
-    with pytest.raises(ValueError, match=r"Y\[2\] has shape .* X\[2\] has 4 rows"):
+    with pytest.raises(ValueError, match=r"Y\[2\] has shape .* X\[2\] has 4 nodes"):
         model.bind(X, [*Y[:2], y])
 
 

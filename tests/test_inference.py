@@ -22,9 +22,14 @@ def one_chain(n_nodes, n_states):
     return problem, Sample(x, y, n_states)
 
 
+def slot_size(n_nodes, n_states):
+    """Return the number of slot scores; a chain of one node has no transitions."""
+    return n_nodes * n_states + (n_states**2 if n_nodes > 1 else 0)
+
+
 def slot_thetas(n_nodes, n_states, elements):
-    """Draw slot scores: T K unary, then K K transitions."""
-    return arrays(float, n_nodes * n_states + n_states**2, elements=elements)
+    """Draw slot scores: T K unary, then K K transitions if there are any."""
+    return arrays(float, slot_size(n_nodes, n_states), elements=elements)
 
 
 @st.composite
@@ -67,7 +72,7 @@ def test_oracle_at_extreme_scores(oracle):
 @pytest.mark.parametrize("n_states", [1, 2, 3])
 def test_oracle_of_single_nodes_and_pairs(n_nodes, n_states):
     problem, sample = one_chain(n_nodes, n_states)
-    theta = np.random.default_rng(0).normal(size=n_nodes * n_states + n_states**2)
+    theta = np.random.default_rng(0).normal(size=slot_size(n_nodes, n_states))
     check_against_enumeration(problem, sample, theta)
 
 

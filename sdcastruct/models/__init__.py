@@ -2,5 +2,7 @@
 
 from sdcastruct.models.base import Model
 from sdcastruct.models.chain import ChainModel
+from sdcastruct.models.multiclass import MulticlassModel
+from sdcastruct.models.tree import TreeModel
 
-__all__ = ["ChainModel", "Model"]
+__all__ = ["ChainModel", "Model", "MulticlassModel", "TreeModel"]

@@ -125,17 +125,17 @@ cdef class Attributes:
         for k in range(self.n_blocks):
             kernels.add(self.blocks[k], i, scale, m, w)
 
-    def largest_norms2(self, m):
+    def largest_norms2(self, tables_per_slot):
         """Return upper bounds of max_y ||F(x_i, y)||^2, and which samples have attributes < 0.
 
         A row of weights collects at most the sum of its attribute's absolute values over all
-        tables that share its slots, all in one column. `m` are the slot marginals of any
-        labellings, samples end to end: their sum over a slot counts the tables that share it.
+        tables that share its slots, all in one column. `tables_per_slot(start, stop)` counts these
+        tables, see `Regions.tables_per_slot`.
         """
         bounds, negative = np.zeros(self.n_samples), np.zeros(self.n_samples, bool)
         cdef Template template
         for template in self.templates:
-            bound, below = _row_sums(template, np.asarray(self.slot_ptr), m)
+            bound, below = _row_sums(template, np.asarray(self.slot_ptr), tables_per_slot)
             bounds += bound
             negative |= below
         return bounds, negative
@@ -193,18 +193,17 @@ def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t
     return column, column_ptr
 
 
-def _row_sums(Template template, slot_ptr, m):
+def _row_sums(Template template, slot_ptr, tables_per_slot):
     """Return for each sample sum_a (sum_s |x_sa| q_s)^2 and whether any x_sa is negative.
 
-    q_s is the sum of m over slot s.
+    q_s is the number of tables that share slot s.
     """
     arrays = template.arrays
     n_samples = slot_ptr.size - 1
     slots = np.diff(arrays["slot_ptr"])
     start = np.repeat(slot_ptr[:n_samples], slots) + arrays["slot_offset"]
-    ends = np.concatenate([np.zeros(1), np.cumsum(m)])
     entries = np.diff(arrays["entry_ptr"])
-    counts = np.repeat(ends[start + template.block.width] - ends[start], entries)
+    counts = np.repeat(tables_per_slot(start, start + template.block.width), entries)
     column, column_ptr = _columns(template.n_attributes, arrays["slot_ptr"], arrays["entry_ptr"],
                                   arrays["entry_row"])
     sums = np.bincount(column, np.abs(arrays["entry_value"]) * counts,

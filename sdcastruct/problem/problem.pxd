@@ -6,14 +6,17 @@ from sdcastruct.problem.attributes cimport Attributes
 from sdcastruct.problem.regions cimport Regions
 
 
+cdef class Truth:
+    cdef const int64_t[::1] region_ptr, region, slot_ptr, slot
+
+
 cdef class Problem:
     cdef readonly Attributes attributes
     cdef readonly Regions regions
     cdef readonly Engine engine
     cdef readonly Py_ssize_t n_samples, dim, n_marginals
     cdef readonly bint labelled
-    # The true labelling of sample i is 1 at these positions of mu_i and of theta_i, 0 elsewhere.
-    cdef const int64_t[::1] truth_ptr, truth_region, truth_slot
+    cdef readonly Truth labels
 
     cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,

@@ -15,6 +15,22 @@ The Python methods return arrays and are meant for reading, testing and prototyp
 import numpy as np
 
 
+cdef class Truth:
+    """True labellings: where they are 1 among the marginals mu_i and among the scores theta_i.
+
+    Parameters
+    ----------
+    region_ptr, slot_ptr : int64 arrays of shape (n_samples + 1,)
+    region, slot : int64 arrays
+        Sample i is 1 at region[region_ptr[i]], ..., region[region_ptr[i+1] - 1] of mu_i, and
+        likewise for its slots; a slot that several tables share may occur more than once.
+    """
+
+    def __init__(self, region_ptr, region, slot_ptr, slot):
+        self.region_ptr, self.region = region_ptr, region
+        self.slot_ptr, self.slot = slot_ptr, slot
+
+
 cdef class Problem:
     """Samples packed into flat arrays; made by `Model.bind`.
 
@@ -27,18 +43,23 @@ cdef class Problem:
         Length of a dual point: the region marginals of all samples laid end to end.
     labelled : bool
         Whether the samples have labels; without them the problem serves for prediction only.
+
+    Parameters
+    ----------
+    attributes : Attributes
+    regions : Regions
+    engine : Engine
+    truth : Truth, optional
+        The true labellings.
     """
 
-    def __init__(self, Attributes attributes, Regions regions, Engine engine, truth_ptr=None,
-                 truth_region=None, truth_slot=None):
+    def __init__(self, Attributes attributes, Regions regions, Engine engine, Truth truth=None):
         self.attributes, self.regions, self.engine = attributes, regions, engine
         self.n_samples = attributes.n_samples
         self.dim = attributes.dim
         self.n_marginals = regions.region_ptr[regions.n_samples]
-        self.labelled = truth_ptr is not None
-        if self.labelled:
-            self.truth_ptr = truth_ptr
-            self.truth_region, self.truth_slot = truth_region, truth_slot
+        self.labelled = truth is not None
+        self.labels = truth
 
     cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
         self.attributes.score(i, w, theta)
@@ -66,15 +87,15 @@ cdef class Problem:
         """Return <theta, m> for the true labelling of sample i."""
         cdef double total = 0.0
         cdef Py_ssize_t e
-        for e in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
-            total += theta[self.truth_slot[e]]
+        for e in range(self.labels.slot_ptr[i], self.labels.slot_ptr[i + 1]):
+            total += theta[self.labels.slot[e]]
         return total
 
     cdef void add_truth(self, Py_ssize_t i, double scale, double *m) noexcept nogil:
         """Add scale times the slot marginals of the true labelling of sample i to m."""
         cdef Py_ssize_t e
-        for e in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
-            m[self.truth_slot[e]] += scale
+        for e in range(self.labels.slot_ptr[i], self.labels.slot_ptr[i + 1]):
+            m[self.labels.slot[e]] += scale
 
     cdef int check_index(self, Py_ssize_t i) except -1:
         if not 0 <= i < self.n_samples:
@@ -105,6 +126,16 @@ cdef class Problem:
         """Return the counting number of every entry of the marginals of sample i."""
         self.check_index(i)
         return self.regions.counting(i)
+
+    def same_shape(self, Problem other):
+        """Return whether the dual points of two problems are dual points of each other."""
+        if self is other:
+            return True
+        return (np.array_equal(self.regions.region_ptr, other.regions.region_ptr)
+                and np.array_equal(self.attributes.slot_ptr, other.attributes.slot_ptr)
+                and all(self.regions.layout(i) == other.regions.layout(i)
+                        and self.engine.graph(i) == other.engine.graph(i)
+                        for i in range(self.n_samples)))
 
     def score(self, Py_ssize_t i, w):
         """Return the slot scores theta of sample i at weights w."""
@@ -171,7 +202,8 @@ cdef class Problem:
         self.check_index(i)
         self.check_labelled()
         mu = np.zeros(self.regions.region_ptr[i + 1] - self.regions.region_ptr[i])
-        mu[self.truth_region[self.truth_ptr[i]:self.truth_ptr[i + 1]]] = 1.0
+        cdef Truth labels = self.labels
+        mu[labels.region[labels.region_ptr[i]:labels.region_ptr[i + 1]]] = 1.0
         return mu
 
     def initial_marginals(self, double epsilon):
@@ -179,6 +211,7 @@ cdef class Problem:
         self.check_labelled()
         alpha = np.empty(self.n_marginals)
         cdef double[::1] view = alpha
+        cdef Truth labels = self.labels
         cdef Workspace space = Workspace(self)
         cdef const int64_t[::1] start = self.regions.region_ptr
         cdef double log_z = 0.0
@@ -190,8 +223,8 @@ cdef class Problem:
                 self.infer_into(i, space.theta, &view[start[i]], &log_z, space.scratch)
                 for j in range(start[i], start[i + 1]):
                     view[j] *= epsilon
-                for j in range(self.truth_ptr[i], self.truth_ptr[i + 1]):
-                    view[start[i] + self.truth_region[j]] += 1.0 - epsilon
+                for j in range(labels.region_ptr[i], labels.region_ptr[i + 1]):
+                    view[start[i] + labels.region[j]] += 1.0 - epsilon
         return alpha
 
     def radii(self):
@@ -202,17 +235,16 @@ cdef class Problem:
         occur in y_i (paper, Appendix C). Otherwise the triangle inequality takes its place.
         """
         self.check_labelled()
-        multiplicity, truth = np.empty(self.n_slot_marginals), np.empty(self.n_samples)
-        cdef double[::1] m = multiplicity, truth_view = truth
-        cdef int64_t first
+        truth = np.empty(self.n_samples)
+        cdef double[::1] view = truth, m = np.zeros(self.attributes.max_slots)
         cdef Py_ssize_t i
-        m[:] = 0.0
         with nogil:
             for i in range(self.n_samples):
-                first = self.attributes.slot_ptr[i]
-                self.add_truth(i, 1.0, &m[first])
-                truth_view[i] = self.norm2(i, &m[first])
-        largest, negative = self.attributes.largest_norms2(multiplicity)
+                self.add_truth(i, 1.0, &m[0])
+                view[i] = self.norm2(i, &m[0])
+                self.add_truth(i, -1.0, &m[0])
+        slot_ptr = np.asarray(self.attributes.slot_ptr)
+        largest, negative = self.attributes.largest_norms2(self.regions.tables_per_slot(slot_ptr))
         return truth + largest + np.where(negative, 2.0 * np.sqrt(truth * largest), 0.0)
 
 

@@ -56,3 +56,34 @@ cdef class Regions:
         """Return the counting number of every entry of mu_i."""
         cdef Py_ssize_t first = self.run_ptr[i], last = self.run_ptr[i + 1]
         return np.repeat(self.run_counting[first:last], self.run_length[first:last])
+
+    def layout(self, Py_ssize_t i):
+        """Return bytes that are equal for samples with the same regions and slots."""
+        cdef Py_ssize_t first = self.run_ptr[i], last = self.run_ptr[i + 1]
+        segments = self.segments[self.segment_ptr[i]:self.segment_ptr[i + 1]]
+        parts = (self.run_length[first:last], self.run_counting[first:last], segments)
+        return b"|".join(np.asarray(part).tobytes() for part in parts)
+
+    def tables_per_slot(self, slot_ptr):
+        """Return a function that counts the tables that add to a range of slot entries.
+
+        It takes arrays (start, stop) of positions in the concatenation of all scores.
+        """
+        n = self.n_samples
+        owner = np.repeat(np.arange(n), np.diff(self.segment_ptr))
+        _, slot, length, repeat = np.asarray(self.segments).T
+        begin = slot_ptr[owner] + slot
+        starts, ends = _Counter(begin, repeat), _Counter(begin + length, repeat)
+        return lambda start, stop: starts.below(stop) - ends.below(start + 1)
+
+
+class _Counter:
+    """Sums of weights at positions below a given one."""
+
+    def __init__(self, positions, weights):
+        order = np.argsort(positions, kind="stable")
+        self.positions = positions[order]
+        self.sums = np.concatenate([np.zeros(1), np.cumsum(weights[order])])
+
+    def below(self, position):
+        return self.sums[np.searchsorted(self.positions, position)]

@@ -214,12 +214,11 @@ cdef class SDCAState:
     def continue_from(self, SDCAState other):
         """Take a copy of another state's dual point."""
         mine, theirs = self.problem, other.problem
-        if not (np.array_equal(mine.region_ptr, theirs.region_ptr)
-                and np.array_equal(mine.attributes.slot_ptr, theirs.attributes.slot_ptr)):
+        if not mine.same_shape(theirs):
             raise ValueError(
                 f"warm_start has a dual point for {theirs.n_samples} samples with "
                 f"{theirs.n_marginals} marginals, expected {mine.n_samples} samples with "
-                f"{mine.n_marginals} marginals of the same shapes")
+                f"{mine.n_marginals} marginals and the same graphs")
         self.start_from(other.alpha.copy(), other.gaps.copy())
         if other.lam != self.lam or theirs is not mine:
             self.refresh()

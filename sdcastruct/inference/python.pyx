@@ -1,0 +1,69 @@
+"""Inference by a model written in Python: every call takes the GIL."""
+
+import numpy as np
+
+from libc.stdint cimport int64_t
+
+from sdcastruct.inference.engine cimport Engine
+
+
+cdef class PythonEngine(Engine):
+    """Calls ``model.infer(x, theta)`` and ``model.argmax(x, theta)``.
+
+    Parameters
+    ----------
+    model : Model
+    inputs : list
+    node_counts, n_slots, n_regions : int64 arrays of shape (n,)
+        Numbers of nodes, and lengths of theta and mu, of each input.
+    """
+
+    cdef object model
+    cdef list inputs
+    cdef const int64_t[::1] node_counts, n_slots, n_regions
+
+    def __init__(self, model, inputs, node_counts, n_slots, n_regions):
+        self.model, self.inputs = model, inputs
+        self.node_counts, self.n_slots, self.n_regions = node_counts, n_slots, n_regions
+        self.scratch_size = 1
+
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
+        return self.node_counts[i]
+
+    cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                   double *scratch) except -1 nogil:
+        with gil:
+            self.call_infer(i, <double[:self.n_regions[i]]> mu, self.scores(i, theta), log_z)
+        return 0
+
+    cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
+                    double *scratch) except -1 nogil:
+        with gil:
+            self.call_argmax(i, <int64_t[:self.node_counts[i]]> y, self.scores(i, theta))
+        return 0
+
+    cdef object scores(self, Py_ssize_t i, const double *theta):
+        """Return a copy of theta that the model may keep or change."""
+        return np.array(<double[:self.n_slots[i]]> <double *> theta)
+
+    cdef int call_infer(self, Py_ssize_t i, double[:] out, theta, double *log_z) except -1:
+        mu, value = self.model.infer(self.inputs[i], theta)
+        mu = np.asarray(mu, np.float64)
+        if mu.shape != (out.shape[0],):
+            raise ValueError(f"infer(X[{i}], theta) returned marginals of shape {mu.shape}, "
+                             f"expected ({out.shape[0]},)")
+        if not (np.isfinite(mu).all() and np.isfinite(value)):
+            raise ValueError(f"infer(X[{i}], theta) returned numbers that are not finite")
+        if mu.min() < 0.0:
+            raise ValueError(f"infer(X[{i}], theta) returned the negative marginal {mu.min()}")
+        out[:] = mu
+        log_z[0] = value
+        return 0
+
+    cdef int call_argmax(self, Py_ssize_t i, int64_t[:] out, theta) except -1:
+        y = np.asarray(self.model.argmax(self.inputs[i], theta))
+        if y.shape != (out.shape[0],) or y.dtype.kind not in "iu":
+            raise ValueError(f"argmax(X[{i}], theta) returned shape {y.shape} of {y.dtype}, "
+                             f"expected ({out.shape[0]},) integers")
+        out[:] = y.astype(np.int64)
+        return 0

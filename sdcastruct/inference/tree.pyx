@@ -1,0 +1,324 @@
+"""Sum-product and max-product on forests; a chain is the smallest interesting one.
+
+Slots of a forest of T nodes with K states: scores of the nodes, theta_v(k), then tables of edge
+scores theta(k, k'), each shared by any number of edges. Regions: node tables mu_v(k), then one
+table mu_e(k, k') per edge. Every tree is rooted; p is the parent of v.
+
+Upward and downward in linear space, with u_v = exp(theta_v - max theta_v) and E = exp(theta - max
+theta), scaled at every node::
+
+    a_v(k)     = u_v(k) prod_{children c} m_c(k) / z_v,      sum_k a_v(k) = 1
+    m_v(k')    = sum_k a_v(k) E(k, k')                       the message to the parent
+    r_v(k')    = mu_p(k') / m_v(k')                          at a root mu = a
+    mu_e(k,k') = a_v(k) E(k, k') r_v(k')
+    log Z      = sum_v log z_v + the maxima that were subtracted
+
+This takes T K + K^2 exponentials per shared table instead of T K^2, and it is exact as long as no
+message can underflow, that is, while the scores of a node and of its edges span less than
+`SAFE_RANGE` together. Beyond that the upward pass runs in logarithms::
+
+    l_v(k)     = theta_v(k) + sum_{children c} log m_c(k)
+    log m_v(k') = log sum_k exp(theta(k, k') + l_v(k))
+    q_v(k, k') = exp(theta(k, k') + l_v(k) - log m_v(k'))    the probability of k given k'
+
+and the same downward pass runs on the tables q_v, with a_v = m_v = 1.
+"""
+
+import numpy as np
+
+from libc.math cimport exp, log
+from libc.string cimport memcpy
+
+from sdcastruct.simd.kernels cimport kernels
+
+# exp(-708) is the smallest normal double; the rest is room for products with marginals.
+cdef double SAFE_RANGE = 600.0
+
+
+cdef class TreeEngine(Engine):
+    """Inference on forests whose nodes all have the same states.
+
+    Parameters
+    ----------
+    n_states : int
+    node_ptr, edge_ptr : int64 arrays of shape (n + 1,)
+        Sample i has node_ptr[i+1] - node_ptr[i] nodes and edge_ptr[i+1] - edge_ptr[i] edges.
+    edges : int64 array of shape (n_edges, 2)
+        The nodes of each edge, counted within its sample; the rows of its table are the states of
+        the first. They must not close a cycle, see `closing_edge`.
+    tables : int64 array of shape (n_edges,)
+        Which of the sample's slot tables each edge has.
+    n_tables : int64 array of shape (n,)
+        Number of slot tables of each sample.
+    """
+
+    def __init__(self, Py_ssize_t n_states, const int64_t[::1] node_ptr,
+                 const int64_t[::1] edge_ptr, const int64_t[:, ::1] edges,
+                 const int64_t[::1] tables, const int64_t[::1] n_tables):
+        self.n_states = n_states
+        self.node_ptr, self.n_tables = node_ptr, n_tables
+        self.links = _root(node_ptr, edge_ptr, edges, tables)
+        T, S, K = int(np.diff(node_ptr).max()), int(np.max(n_tables)), n_states
+        self.scratch_size = S * K * K + T * K + max(T + 2 * S, 3 * K)
+
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
+        return self.node_ptr[i + 1] - self.node_ptr[i]
+
+    def graph(self, Py_ssize_t i):
+        return np.asarray(self.links[self.node_ptr[i]:self.node_ptr[i + 1]]).tobytes()
+
+    cdef const Link *forest(self, Py_ssize_t i) noexcept nogil:
+        return <const Link *> &self.links[self.node_ptr[i], 0]
+
+    cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                   double *scratch) except -1 nogil:
+        cdef const Link *links = self.forest(i)
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, S = self.n_tables[i]
+        cdef double *E = scratch
+        cdef double *messages = E + S * K * K
+        cdef double *buffer = messages + T * K
+        if linear_potentials(links, theta, T, K, S, mu, E, log_z, buffer):
+            linear_upward(links, T, K, E, mu, messages, log_z)
+            downward(links, T, K, E, False, mu, messages, buffer)
+        else:
+            log_upward(links, theta, T, K, mu, messages, log_z, buffer)
+            downward(links, T, K, mu + T * K, True, mu, messages, buffer)
+        return 0
+
+    cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
+                    double *scratch) except -1 nogil:
+        cdef const Link *links = self.forest(i)
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, j, k, k2
+        cdef const double *edge
+        cdef double *best = scratch     # of the subtree below a node, given its state
+        cdef double score, highest = 0.0
+        memcpy(best, theta, T * K * sizeof(double))
+        for j in range(T):
+            if links[j].parent < 0:
+                continue
+            edge = theta + T * K + links[j].table * K * K
+            for k2 in range(K):
+                for k in range(K):
+                    score = best[links[j].child * K + k] + edge[entry(links[j], k, k2, K)]
+                    if k == 0 or score > highest:
+                        highest = score
+                best[links[j].parent * K + k2] += highest
+        for j in range(T - 1, -1, -1):
+            for k in range(K):
+                score = best[links[j].child * K + k]
+                if links[j].parent >= 0:
+                    edge = theta + T * K + links[j].table * K * K
+                    score += edge[entry(links[j], k, y[links[j].parent], K)]
+                if k == 0 or score > highest:
+                    highest = score
+                    y[links[j].child] = k
+        return 0
+
+
+cdef inline Py_ssize_t entry(Link link, Py_ssize_t child, Py_ssize_t parent,
+                             Py_ssize_t K) noexcept nogil:
+    """Return where the states of child and parent stand in the table of their edge."""
+    return parent * K + child if link.parent_rows else child * K + parent
+
+
+cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T, Py_ssize_t K,
+                            Py_ssize_t S, double *u, double *E, double *shift,
+                            double *span) noexcept nogil:
+    """Write u and E; return False if their range is too wide for linear space.
+
+    `shift` receives the sum of the maxima; `span` is scratch memory for T + 2 S numbers.
+    """
+    cdef double *edge_span = span + T
+    cdef double *edge_high = edge_span + S
+    cdef double low, high
+    cdef Py_ssize_t v, s, j
+    shift[0] = 0.0
+    for s in range(S):
+        kernels.range(theta + T * K + s * K * K, K * K, &low, &edge_high[s])
+        kernels.exp_shifted(theta + T * K + s * K * K, edge_high[s], E + s * K * K, K * K)
+        edge_span[s] = edge_high[s] - low
+    for v in range(T):
+        kernels.range(theta + v * K, K, &low, &high)
+        kernels.exp_shifted(theta + v * K, high, u + v * K, K)
+        span[v] = high - low
+        shift[0] += high
+    for j in range(T):
+        if links[j].parent >= 0:
+            shift[0] += edge_high[links[j].table]
+            span[links[j].child] += edge_span[links[j].table]
+            span[links[j].parent] += edge_span[links[j].table]
+    for v in range(T):
+        if not span[v] < SAFE_RANGE:
+            return False
+    return True
+
+
+cdef void linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *E, double *a,
+                        double *messages, double *log_z) noexcept nogil:
+    """Turn u into a, write the messages and add the logarithms of the scales to log_z."""
+    cdef const double *table
+    cdef double *message
+    cdef double *node
+    cdef double total
+    cdef Py_ssize_t j, k
+    for j in range(T):
+        node = a + links[j].child * K
+        total = 0.0
+        for k in range(K):
+            total += node[k]
+        for k in range(K):
+            node[k] /= total
+        log_z[0] += log(total)
+        if links[j].parent >= 0:
+            table = E + links[j].table * K * K
+            message = messages + links[j].child * K
+            if links[j].parent_rows:
+                for k in range(K):
+                    message[k] = kernels.dot(table + k * K, node, K)
+            else:
+                kernels.vector_matrix(node, table, K, message)
+            node = a + links[j].parent * K
+            for k in range(K):
+                node[k] *= message[k]
+
+
+cdef void log_upward(const Link *links, const double *theta, Py_ssize_t T, Py_ssize_t K,
+                     double *mu, double *messages, double *log_z, double *l) noexcept nogil:
+    """Write q to the edge tables of mu, mu itself at the roots, ones elsewhere, and log Z.
+
+    The node tables of mu hold l on the way; `l` is scratch memory for K numbers.
+    """
+    cdef const double *edge
+    cdef double *node
+    cdef double *q
+    cdef Py_ssize_t j, k, k2
+    memcpy(mu, theta, T * K * sizeof(double))
+    log_z[0] = 0.0
+    for j in range(T):
+        node = mu + links[j].child * K
+        if links[j].parent < 0:
+            log_z[0] += log_normalise(node, K, 1)
+            continue
+        memcpy(l, node, K * sizeof(double))
+        edge = theta + T * K + links[j].table * K * K
+        q = mu + T * K + links[j].edge * K * K
+        for k2 in range(K):
+            for k in range(K):
+                q[entry(links[j], k, k2, K)] = l[k] + edge[entry(links[j], k, k2, K)]
+            mu[links[j].parent * K + k2] += log_normalise(
+                q + entry(links[j], 0, k2, K), K, 1 if links[j].parent_rows else K)
+        for k in range(K):
+            node[k] = 1.0
+            messages[links[j].child * K + k] = 1.0
+
+
+cdef double log_normalise(double *x, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
+    """Replace x by exp(x) / sum exp(x); return log sum exp(x)."""
+    cdef double high = x[0], total = 0.0
+    cdef Py_ssize_t k
+    for k in range(1, n):
+        high = max(high, x[k * stride])
+    for k in range(n):
+        x[k * stride] = exp(x[k * stride] - high)
+        total += x[k * stride]
+    for k in range(n):
+        x[k * stride] /= total
+    return high + log(total)
+
+
+cdef void downward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *E, bint per_edge,
+                   double *mu, const double *messages, double *buffer) noexcept nogil:
+    """Turn a in the node tables of mu into marginals and write the edge tables.
+
+    E has one table per slot, or one `per_edge`, which may then be the edge tables of mu.
+    """
+    cdef double *r = buffer
+    cdef double *b = buffer + K
+    cdef const double *table
+    cdef double *pair
+    cdef double *node
+    cdef Py_ssize_t j, k
+    for j in range(T - 1, -1, -1):
+        if links[j].parent < 0:
+            continue
+        node = mu + links[j].child * K
+        pair = mu + T * K + links[j].edge * K * K
+        table = E + (links[j].edge if per_edge else links[j].table) * K * K
+        for k in range(K):
+            r[k] = mu[links[j].parent * K + k] / messages[links[j].child * K + k]
+        if links[j].parent_rows:
+            kernels.vector_matrix(r, table, K, b)
+            kernels.pair_table(r, table, node, K, pair, b + K)
+        else:
+            kernels.pair_table(node, table, r, K, pair, b)
+        for k in range(K):
+            node[k] *= b[k]
+
+
+def closing_edge(const int64_t[::1] node_ptr, const int64_t[::1] edge_ptr,
+                 const int64_t[:, ::1] edges):
+    """Return the sample and the index there of the first edge that closes a cycle, or None."""
+    cdef int64_t[::1] leader = np.arange(node_ptr[node_ptr.shape[0] - 1])
+    cdef Py_ssize_t i, e
+    cdef int64_t u, v
+    for i in range(node_ptr.shape[0] - 1):
+        for e in range(edge_ptr[i], edge_ptr[i + 1]):
+            u = _leader_of(leader, node_ptr[i] + edges[e, 0])
+            v = _leader_of(leader, node_ptr[i] + edges[e, 1])
+            if u == v:
+                return i, e - edge_ptr[i]
+            leader[u] = v
+    return None
+
+
+cdef int64_t _leader_of(int64_t[::1] leader, int64_t v) noexcept nogil:
+    """Return the node that stands for the component of v; shorten the way there."""
+    while leader[v] != v:
+        leader[v] = leader[leader[v]]
+        v = leader[v]
+    return v
+
+
+cdef _root(const int64_t[::1] node_ptr, const int64_t[::1] edge_ptr,
+           const int64_t[:, ::1] edges, const int64_t[::1] tables):
+    """Root every tree at its last node; return the links of all samples, children first."""
+    cdef Py_ssize_t n = node_ptr.shape[0] - 1
+    links = np.full((node_ptr[n], 5), -1, np.int32)
+    cdef int32_t[:, ::1] view = links
+    longest = np.diff(node_ptr).max()
+    # Half-edges around each node as linked lists: half 2 e + s leaves edges[e, s].
+    cdef int64_t[::1] first_half = np.empty(longest, np.int64)
+    cdef int64_t[::1] next_half = np.empty(2 * max(edges.shape[0], 1), np.int64)
+    cdef int32_t[::1] seen = np.empty(longest, np.int32)
+    cdef Py_ssize_t i, T, e, v, w, side, root, done, filled
+    cdef int64_t half
+    cdef Link *queue
+    for i in range(n):
+        T = node_ptr[i + 1] - node_ptr[i]
+        for v in range(T):
+            first_half[v], seen[v] = -1, 0
+        for e in range(edge_ptr[i], edge_ptr[i + 1]):
+            for side in range(2):
+                next_half[2 * e + side] = first_half[edges[e, side]]
+                first_half[edges[e, side]] = 2 * e + side
+        # Breadth first, written from the end, so that children come before their parents.
+        queue = <Link *> &view[node_ptr[i], 0] + T - 1
+        done = filled = 0
+        for root in range(T - 1, -1, -1):
+            if not seen[root]:
+                seen[root] = 1
+                queue[-filled].child = root
+                filled += 1
+            while done < filled:
+                v = queue[-done].child
+                done += 1
+                half = first_half[v]
+                while half >= 0:
+                    e, side = half // 2, half % 2
+                    w = edges[e, 1 - side]
+                    if not seen[w]:
+                        seen[w] = 1
+                        queue[-filled] = Link(w, v, e - edge_ptr[i], tables[e], side == 0)
+                        filled += 1
+                    half = next_half[half]
+    return links
