@@ -56,7 +56,7 @@ cdef class PythonEngine(Engine):
             raise ValueError(f"infer(X[{i}], theta) returned numbers that are not finite")
         if mu.min() < 0.0:
             raise ValueError(f"infer(X[{i}], theta) returned the negative marginal {mu.min()}")
-        out[:] = mu
+        np.asarray(out)[:] = mu
         log_z[0] = value
         return 0
 
@@ -65,5 +65,5 @@ cdef class PythonEngine(Engine):
         if y.shape != (out.shape[0],) or y.dtype.kind not in "iu":
             raise ValueError(f"argmax(X[{i}], theta) returned shape {y.shape} of {y.dtype}, "
                              f"expected ({out.shape[0]},) integers")
-        out[:] = y.astype(np.int64)
+        np.asarray(out)[:] = y
         return 0

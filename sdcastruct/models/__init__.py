@@ -2,7 +2,17 @@
 
 from sdcastruct.models.base import Model
 from sdcastruct.models.chain import ChainModel
+from sdcastruct.models.graph import Clique, GraphModel, JunctionTree, PairwiseModel
 from sdcastruct.models.multiclass import MulticlassModel
 from sdcastruct.models.tree import TreeModel
 
-__all__ = ["ChainModel", "Model", "MulticlassModel", "TreeModel"]
+__all__ = [
+    "ChainModel",
+    "Clique",
+    "GraphModel",
+    "JunctionTree",
+    "Model",
+    "MulticlassModel",
+    "PairwiseModel",
+    "TreeModel",
+]

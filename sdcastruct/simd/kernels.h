@@ -28,6 +28,15 @@ typedef struct {
     const double *occurrence_value;   /* with this value */
 } Block;
 
+/* How the entries of a table over some variables belong to those of a smaller table over part of them: entry
+   b * run + l of the large one, l < run, to entry base[b] of the small one if `constant`, else to base[b] + l.     */
+typedef struct {
+    ptrdiff_t n_blocks;
+    ptrdiff_t run;
+    int constant;
+    const int32_t *base;
+} TableMap;
+
 typedef struct {
     const char *name;
 
@@ -53,6 +62,18 @@ typedef struct {
     void (*vector_matrix)(const double *a, const double *E, ptrdiff_t k, double *out);
     /* pair[i, j] = a[i] E[i, j] y[j] and b[i] = sum_j E[i, j] y[j]; pair may be E */
     void (*pair_table)(const double *a, const double *E, const double *y, ptrdiff_t k, double *pair, double *b);
+
+    /* Between a large table and a small one x, of which entry j of the large table belongs to entry j':
+       table[j] += x[j'] */
+    void (*expand_add)(const TableMap *map, const double *x, double *table);
+    /* table[j] *= x[j'] */
+    void (*expand_scale)(const TableMap *map, const double *x, double *table);
+    /* x[j'] = max(x[j'], table[j]) */
+    void (*reduce_max)(const TableMap *map, const double *table, double *x);
+    /* x[j'] += table[j] */
+    void (*reduce_sum)(const TableMap *map, const double *table, double *x);
+    /* table[j] = exp(table[j] - shift[j']) and x[j'] += the result */
+    void (*exp_sum)(const TableMap *map, const double *shift, double *table, double *x);
 
     /* out[j] += sum of `repeat` tables of `width` entries laid end to end */
     void (*add_tables)(const double *tables, ptrdiff_t width, ptrdiff_t repeat, double *out);

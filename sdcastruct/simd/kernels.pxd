@@ -18,6 +18,12 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         const int32_t *occurrence_offset
         const double *occurrence_value
 
+    ctypedef struct TableMap:
+        Py_ssize_t n_blocks
+        Py_ssize_t run
+        int constant
+        const int32_t *base
+
     ctypedef struct Kernels:
         const char *name
         void (*exp_shifted)(const double *x, double shift, double *out,
@@ -35,6 +41,12 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
                               double *out) noexcept nogil
         void (*pair_table)(const double *a, const double *E, const double *y, Py_ssize_t k,
                            double *pair, double *b) noexcept nogil
+        void (*expand_add)(const TableMap *map, const double *x, double *table) noexcept nogil
+        void (*expand_scale)(const TableMap *map, const double *x, double *table) noexcept nogil
+        void (*reduce_max)(const TableMap *map, const double *table, double *x) noexcept nogil
+        void (*reduce_sum)(const TableMap *map, const double *table, double *x) noexcept nogil
+        void (*exp_sum)(const TableMap *map, const double *shift, double *table,
+                        double *x) noexcept nogil
         void (*add_tables)(const double *tables, Py_ssize_t width, Py_ssize_t repeat,
                            double *out) noexcept nogil
         void (*score)(const Block *block, Py_ssize_t i, const double *w,

@@ -90,6 +90,75 @@ static void pair_table(const double *a, const double *E, const double *restrict 
     }
 }
 
+static void expand_add(const TableMap *map, const double *restrict x, double *restrict table) {
+    const ptrdiff_t run = map->run;
+    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+        const double *small = x + map->base[b];
+        if (map->constant)
+            for (ptrdiff_t l = 0; l < run; l++) table[l] += small[0];
+        else
+            for (ptrdiff_t l = 0; l < run; l++) table[l] += small[l];
+    }
+}
+
+static void expand_scale(const TableMap *map, const double *restrict x, double *restrict table) {
+    const ptrdiff_t run = map->run;
+    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+        const double *small = x + map->base[b];
+        if (map->constant)
+            for (ptrdiff_t l = 0; l < run; l++) table[l] *= small[0];
+        else
+            for (ptrdiff_t l = 0; l < run; l++) table[l] *= small[l];
+    }
+}
+
+static void reduce_max(const TableMap *map, const double *restrict table, double *restrict x) {
+    const ptrdiff_t run = map->run;
+    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+        double *small = x + map->base[b];
+        if (map->constant) {
+            double largest = small[0];
+#pragma omp simd reduction(max : largest)
+            for (ptrdiff_t l = 0; l < run; l++) largest = table[l] > largest ? table[l] : largest;
+            small[0] = largest;
+        } else {
+            for (ptrdiff_t l = 0; l < run; l++) small[l] = table[l] > small[l] ? table[l] : small[l];
+        }
+    }
+}
+
+static void reduce_sum(const TableMap *map, const double *restrict table, double *restrict x) {
+    const ptrdiff_t run = map->run;
+    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+        double *small = x + map->base[b];
+        if (map->constant) {
+            double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+            for (ptrdiff_t l = 0; l < run; l++) sum += table[l];
+            small[0] += sum;
+        } else {
+            for (ptrdiff_t l = 0; l < run; l++) small[l] += table[l];
+        }
+    }
+}
+
+static void exp_sum(const TableMap *map, const double *restrict shift, double *restrict table, double *restrict x) {
+    const ptrdiff_t run = map->run;
+    double *row = table;
+    for (ptrdiff_t b = 0; b < map->n_blocks; b++, row += run) {
+        const double *high = shift + map->base[b];
+        if (map->constant) {
+            const double top = high[0];
+#pragma omp simd
+            for (ptrdiff_t l = 0; l < run; l++) row[l] = fast_exp(row[l] - top);
+        } else {
+#pragma omp simd
+            for (ptrdiff_t l = 0; l < run; l++) row[l] = fast_exp(row[l] - high[l]);
+        }
+    }
+    reduce_sum(map, table, x);
+}
+
 /* Run BODY(COLUMNS) over the columns of a table, in steps of 16, 8, 4, 2 and 1: with a constant number of columns a
    loop over them is unrolled and its sums stay in registers.                                                        */
 #define OVER_COLUMNS(BODY)                    \
@@ -199,6 +268,11 @@ const Kernels KERNELS = {
     .mix = mix,
     .vector_matrix = vector_matrix,
     .pair_table = pair_table,
+    .expand_add = expand_add,
+    .expand_scale = expand_scale,
+    .reduce_max = reduce_max,
+    .reduce_sum = reduce_sum,
+    .exp_sum = exp_sum,
     .add_tables = add_tables,
     .score = score,
     .norm2 = norm2,

@@ -1,0 +1,330 @@
+"""Sum-product and max-product on junction trees.
+
+Slots: any tables of scores over some nodes, the factors. Regions: the tables of cliques and
+separators of the junction tree, and of factors that are neither. Everything runs over the cliques
+of a rooted tree, with S the separator between clique C and its parent::
+
+    upward     psi_C(y_C)   = sum of the factors of C + sum of log m from its children
+               log m_C(y_S) = log sum_{y_C \\ y_S} exp psi_C(y_C)            the message to the parent
+               q_C(y_C)     = exp(psi_C(y_C) - log m_C(y_S))                 y_C given y_S
+    downward   mu_C(y_C)    = q_C(y_C) mu_S(y_S),   mu_S' = sum of mu_C for the separators S' below
+    log Z      = sum of log m_C over the roots
+
+Logarithms keep it exact whatever the range of the scores. Decoding replaces the sums by maxima.
+The steps work on whole tables through maps between a table and a smaller one over part of its
+variables, see `TableMap` in simd/kernels.h. Samples with the same graph share one `Schedule`.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, log
+from libc.stdint cimport int32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from sdcastruct.simd.kernels cimport kernels
+
+
+cdef class Schedule:
+    """All steps of inference on one graph.
+
+    Parameters
+    ----------
+    states : int array of shape (n_nodes,)
+        Number of states of each node.
+    cliques : list of (nodes, offset)
+        Nodes of each clique, in the order of the axes of its table, and where that begins in mu;
+        every clique before its parent.
+    parent : list of int
+        The parent of each clique, -1 at a root.
+    separators : list of (nodes, offset)
+        The separator of each clique from its parent; not used at a root.
+    factors : list of (clique, nodes, tied, offset)
+        Tables of scores, where they begin in theta, and the clique that takes care of each. `tied`
+        gives the column of theta of every entry, None means an entry of its own.
+    outputs : list of (clique, nodes, tied, offset)
+        Tables of marginals to be summed from the table of a clique, among them every separator.
+    graph : bytes
+        What `Engine.graph` returns.
+    """
+
+    def __init__(self, states, cliques, parent, separators, factors, outputs, bytes graph):
+        cdef Py_ssize_t c, n = len(cliques)
+        cdef Clique *clique
+        cdef Plan *plan = &self.plan
+        self.graph = graph
+        self.arrays = []
+        factors, first_factor = _by_clique(factors, n)
+        outputs, first_output = _by_clique(outputs, n)
+        children = np.argsort(parent, kind="stable")
+        first_child = np.searchsorted(np.asarray(parent)[children], np.arange(n + 1))
+        plan.n_nodes, plan.n_cliques = len(states), n
+        plan.cliques = <Clique *> calloc(n, sizeof(Clique))
+        plan.factors = <Part *> calloc(len(factors) + 1, sizeof(Part))
+        plan.outputs = <Part *> calloc(len(outputs) + 1, sizeof(Part))
+        if plan.cliques == NULL or plan.factors == NULL or plan.outputs == NULL:
+            raise MemoryError("no memory for the schedule of a junction tree")
+        for c in range(n):
+            clique = &plan.cliques[c]
+            nodes, clique.table = cliques[c]
+            clique.size = table_size(states, nodes)
+            clique.parent = parent[c]
+            above = separators[c][0] if clique.parent >= 0 else ()
+            clique.to_separator = self.map(states, nodes, above)
+            if clique.parent >= 0:
+                clique.from_parent = self.map(states, cliques[clique.parent][0], above)
+                clique.separator = separators[c][1]
+            clique.separator_size = table_size(states, above)
+            clique.message = plan.n_messages
+            clique.first_child, clique.last_child = first_child[c], first_child[c + 1]
+            clique.first_factor, clique.last_factor = first_factor[c], first_factor[c + 1]
+            clique.first_output, clique.last_output = first_output[c], first_output[c + 1]
+            plan.n_messages += clique.separator_size
+            plan.largest = max(plan.largest, clique.size)
+        for k, declared in enumerate(factors):
+            plan.factors[k] = self.part(states, cliques, declared)
+        for k, declared in enumerate(outputs):
+            plan.outputs[k] = self.part(states, cliques, declared)
+        axes = np.concatenate([nodes for nodes, _ in cliques])
+        plan.children = <const int64_t *> self.keep(children)
+        plan.axis_ptr = <const int64_t *> self.keep(
+            np.cumsum([0] + [len(nodes) for nodes, _ in cliques]))
+        plan.axis_node = <const int64_t *> self.keep(axes)
+        plan.axis_states = <const int64_t *> self.keep(np.asarray(states)[axes])
+        plan.axis_stride = <const int64_t *> self.keep(
+            np.concatenate([strides(states, nodes) for nodes, _ in cliques]))
+
+    def __dealloc__(self):
+        free(self.plan.cliques)
+        free(self.plan.factors)
+        free(self.plan.outputs)
+
+    cdef size_t keep(self, array):
+        """Return the address of an int64 copy that lives as long as the schedule."""
+        self.arrays.append(np.array(array, np.int64))
+        return self.arrays[len(self.arrays) - 1].ctypes.data
+
+    cdef TableMap map(self, states, large, small, tied=None):
+        """Return the map from a table over nodes `large` to one over some of them."""
+        n_blocks, run, constant, base = table_map(states, large, small, tied)
+        self.arrays.append(base)
+        return TableMap(n_blocks, run, constant, <const int32_t *> <size_t> base.ctypes.data)
+
+    cdef Part part(self, states, cliques, declared):
+        c, nodes, tied, offset = declared
+        size = table_size(states, nodes) if tied is None else int(tied.max()) + 1
+        return Part(self.map(states, cliques[c][0], nodes, tied), offset, size)
+
+
+def _by_clique(parts, n_cliques):
+    """Return parts sorted by their clique, and where those of each clique begin."""
+    parts = sorted(parts, key=lambda part: part[0])
+    return parts, np.searchsorted([part[0] for part in parts], np.arange(n_cliques + 1))
+
+
+def strides(states, nodes):
+    """Return the strides of a row-major table over these nodes, shape (number of nodes,)."""
+    sizes = np.array([states[v] for v in nodes], np.int64)
+    return np.append(np.cumprod(sizes[::-1])[::-1], 1)[1:]
+
+
+def table_size(states, nodes):
+    """Return the number of entries of a table over these nodes, as a Python integer."""
+    size = 1
+    for v in nodes:
+        size *= int(states[v])
+    return size
+
+
+def table_map(states, large, small, tied=None):
+    """Return the `TableMap` from a table over nodes `large` to one over nodes `small`.
+
+    Parameters
+    ----------
+    states : int array
+        Number of states of each node.
+    large, small : sequences of nodes
+        Nodes of the axes of both tables; all of `small` are in `large`.
+    tied : int array, optional
+        Entries of the small table that are to be taken for one another have equal numbers here.
+
+    Returns
+    -------
+    n_blocks, run : int
+    constant : bool
+    base : int32 array of shape (n_blocks,)
+    """
+    large, small = list(large), list(small)
+    step = dict(zip(small, strides(states, small), strict=True))
+    shared = 0      # trailing axes that both have in common
+    while (tied is None and shared < len(small)
+           and large[len(large) - 1 - shared] == small[len(small) - 1 - shared]):
+        shared += 1
+    absent = 0      # trailing axes that only the large one has
+    while absent < len(large) and large[len(large) - 1 - absent] not in step:
+        absent += 1
+    kept = large[:len(large) - max(shared, absent)]
+    base = np.zeros([states[v] for v in kept], np.int64)
+    for axis, v in enumerate(kept):
+        shape = [1] * len(kept)
+        shape[axis] = states[v]
+        base += (np.arange(states[v]) * step.get(v, 0)).reshape(shape)
+    base = base.ravel() if tied is None else np.asarray(tied).ravel()[base.ravel()]
+    run = table_size(states, large[len(kept):])
+    return base.size, run, absent > 0, base.astype(np.int32)
+
+
+cdef class JunctionTreeEngine(Engine):
+    """Inference on graphs given by their schedules.
+
+    Parameters
+    ----------
+    schedules : list of Schedule
+    which : int64 array of shape (n,)
+        The schedule of each sample.
+    """
+
+    def __cinit__(self, schedules, which):
+        self.plans = <const Plan **> calloc(len(which), sizeof(Plan *))
+        if self.plans == NULL:
+            raise MemoryError("no memory for the schedules of all samples")
+
+    def __dealloc__(self):
+        free(self.plans)
+
+    def __init__(self, schedules, which):
+        cdef Schedule schedule
+        cdef Py_ssize_t i
+        self.schedules = list(schedules)
+        self.which = which
+        for i in range(self.which.shape[0]):
+            schedule = self.schedules[which[i]]
+            self.plans[i] = &schedule.plan
+        for schedule in self.schedules:
+            needed = (3 * schedule.plan.n_messages + schedule.plan.n_cliques
+                      + schedule.plan.largest)
+            self.scratch_size = max(self.scratch_size, needed)
+
+    cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
+        return self.plans[i].n_nodes
+
+    def graph(self, Py_ssize_t i):
+        return self.schedules[self.which[i]].graph
+
+    cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                   double *scratch) except -1 nogil:
+        cdef const Plan *plan = self.plans[i]
+        cdef double *messages = scratch
+        cdef double *scales = messages + plan.n_messages
+        cdef double *buffer = scales + plan.n_messages
+        upward(plan, theta, mu, messages, scales, buffer, log_z)
+        downward(plan, mu, scales, buffer)
+        return 0
+
+    cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
+                    double *scratch) except -1 nogil:
+        cdef const Plan *plan = self.plans[i]
+        cdef double *messages = scratch
+        cdef double *best = messages + plan.n_messages      # entry of a clique, given y_S
+        cdef double *chosen = best + plan.n_messages        # entry of each clique
+        max_upward(plan, theta, messages, best, chosen + plan.n_cliques)
+        backtrack(plan, best, chosen, y)
+        return 0
+
+
+cdef void potential(const Plan *plan, const Clique *clique, const double *theta,
+                    const double *messages, double *table) noexcept nogil:
+    """Write psi_C from the factors of a clique and the messages of its children."""
+    cdef const Clique *child
+    cdef const Part *factor
+    cdef Py_ssize_t k
+    memset(table, 0, clique.size * sizeof(double))
+    for k in range(clique.first_factor, clique.last_factor):
+        factor = &plan.factors[k]
+        kernels.expand_add(&factor.map, theta + factor.offset, table)
+    for k in range(clique.first_child, clique.last_child):
+        child = &plan.cliques[plan.children[k]]
+        kernels.expand_add(&child.from_parent, messages + child.message, table)
+
+
+cdef void upward(const Plan *plan, const double *theta, double *mu, double *messages,
+                 double *scales, double *high, double *log_z) noexcept nogil:
+    """Write exp(psi_C - its maximum given y_S) to mu, the sums of that to scales, and log m_C."""
+    cdef const Clique *clique
+    cdef double *message
+    cdef double *scale
+    cdef double *table
+    cdef Py_ssize_t c, k
+    log_z[0] = 0.0
+    for c in range(plan.n_cliques):
+        clique = &plan.cliques[c]
+        table, message, scale = mu + clique.table, messages + clique.message, scales + clique.message
+        potential(plan, clique, theta, messages, table)
+        for k in range(clique.separator_size):
+            high[k], scale[k] = -INFINITY, 0.0
+        kernels.reduce_max(&clique.to_separator, table, high)
+        kernels.exp_sum(&clique.to_separator, high, table, scale)
+        kernels.log(scale, message, clique.separator_size)
+        for k in range(clique.separator_size):
+            message[k] += high[k]
+        if clique.parent < 0:
+            log_z[0] += message[0]
+
+
+cdef void downward(const Plan *plan, double *mu, const double *scales,
+                   double *ratio) noexcept nogil:
+    """Multiply the tables of all cliques by mu_S / scale and sum the outputs from them."""
+    cdef const Clique *clique
+    cdef const Part *output
+    cdef Py_ssize_t c, k
+    for c in range(plan.n_cliques - 1, -1, -1):
+        clique = &plan.cliques[c]
+        for k in range(clique.separator_size):
+            ratio[k] = 1.0 / scales[clique.message + k]
+            if clique.parent >= 0:
+                ratio[k] *= mu[clique.separator + k]
+        kernels.expand_scale(&clique.to_separator, ratio, mu + clique.table)
+        for k in range(clique.first_output, clique.last_output):
+            output = &plan.outputs[k]
+            memset(mu + output.offset, 0, output.size * sizeof(double))
+            kernels.reduce_sum(&output.map, mu + clique.table, mu + output.offset)
+
+
+cdef void max_upward(const Plan *plan, const double *theta, double *messages, double *best,
+                     double *table) noexcept nogil:
+    """Write the highest psi_C given y_S to messages, and the entry of C that has it to best."""
+    cdef const Clique *clique
+    cdef double *message
+    cdef Py_ssize_t c, j, k
+    for c in range(plan.n_cliques):
+        clique = &plan.cliques[c]
+        message = messages + clique.message
+        potential(plan, clique, theta, messages, table)
+        for k in range(clique.separator_size):
+            message[k] = -INFINITY
+        for j in range(clique.size):
+            k = entry_of(&clique.to_separator, j)
+            if table[j] > message[k]:
+                message[k] = table[j]
+                best[clique.message + k] = j
+
+
+cdef void backtrack(const Plan *plan, const double *best, double *chosen,
+                    int64_t *y) noexcept nogil:
+    """Choose an entry of every clique, given that of its parent, and read the labels off it."""
+    cdef const Clique *clique
+    cdef Py_ssize_t c, k, entry
+    for c in range(plan.n_cliques - 1, -1, -1):
+        clique = &plan.cliques[c]
+        k = 0
+        if clique.parent >= 0:
+            k = entry_of(&clique.from_parent, <Py_ssize_t> chosen[clique.parent])
+        chosen[c] = best[clique.message + k]
+        entry = <Py_ssize_t> chosen[c]
+        for k in range(plan.axis_ptr[c], plan.axis_ptr[c + 1]):
+            y[plan.axis_node[k]] = entry // plan.axis_stride[k] % plan.axis_states[k]
+
+
+cdef inline Py_ssize_t entry_of(const TableMap *map, Py_ssize_t j) noexcept nogil:
+    """Return the entry of the small table that entry j of the large one belongs to."""
+    return map.base[j // map.run] + (0 if map.constant else j % map.run)
