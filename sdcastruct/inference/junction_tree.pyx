@@ -5,9 +5,9 @@ separators of the junction tree, and of factors that are neither. Everything run
 of a rooted tree, with S the separator between clique C and its parent::
 
     upward     psi_C(y_C)   = sum of the factors of C + sum of log m from its children
-               log m_C(y_S) = log sum_{y_C \\ y_S} exp psi_C(y_C)            the message to the parent
-               q_C(y_C)     = exp(psi_C(y_C) - log m_C(y_S))                 y_C given y_S
-    downward   mu_C(y_C)    = q_C(y_C) mu_S(y_S),   mu_S' = sum of mu_C for the separators S' below
+               log m_C(y_S) = log sum of exp psi_C(y_C) over y_C given y_S, the message upward
+               q_C(y_C)     = exp(psi_C(y_C) - log m_C(y_S)), the probability of y_C given y_S
+    downward   mu_C(y_C)    = q_C(y_C) mu_S(y_S), and mu_S' = sum of mu_C for the separators below
     log Z      = sum of log m_C over the roots
 
 Logarithms keep it exact whatever the range of the scores. Decoding replaces the sums by maxima.
@@ -17,7 +17,7 @@ variables, see `TableMap` in simd/kernels.h. Samples with the same graph share o
 
 import numpy as np
 
-from libc.math cimport INFINITY, log
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -258,7 +258,8 @@ cdef void upward(const Plan *plan, const double *theta, double *mu, double *mess
     log_z[0] = 0.0
     for c in range(plan.n_cliques):
         clique = &plan.cliques[c]
-        table, message, scale = mu + clique.table, messages + clique.message, scales + clique.message
+        table = mu + clique.table
+        message, scale = messages + clique.message, scales + clique.message
         potential(plan, clique, theta, messages, table)
         for k in range(clique.separator_size):
             high[k], scale[k] = -INFINITY, 0.0

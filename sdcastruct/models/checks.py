@@ -122,20 +122,17 @@ def check_nodes(name, nodes, order, n_nodes=None):
         raise ValueError(
             f"{name}[{e}] = {nodes[e].tolist()} has node {nodes[e, s]}: expected {known}"
         )
-    ordered = np.sort(nodes, axis=1)
-    loop = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
-    if loop.size:
-        e = loop[0]
-        raise ValueError(f"{name}[{e}] = {nodes[e].tolist()} joins a node to itself")
-    _, first, inverse = np.unique(ordered, axis=0, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[inverse.ravel()] != np.arange(len(nodes)))
-    if again.size:
-        e = again[0]
-        earlier = first[inverse.ravel()[e]]
-        raise ValueError(
-            f"{name}[{e}] = {nodes[e].tolist()} duplicates {name}[{earlier}] = "
-            f"{nodes[earlier].tolist()}"
-        )
+    seen = {}
+    for e, clique in enumerate(nodes.tolist()):
+        scope = frozenset(clique)
+        if len(scope) < order:
+            raise ValueError(f"{name}[{e}] = {clique} joins a node to itself")
+        if scope in seen:
+            earlier = seen[scope]
+            raise ValueError(
+                f"{name}[{e}] = {clique} duplicates {name}[{earlier}] = {nodes[earlier].tolist()}"
+            )
+        seen[scope] = e
     return nodes
 
 

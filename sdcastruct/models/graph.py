@@ -244,8 +244,7 @@ class GraphModel(Model):
             if kind.n_features is not None:
                 if not isinstance(nodes, tuple) or len(nodes) not in (0, 2):
                     raise TypeError(f"X[{i}][{name!r}]: expected a tuple (nodes, features)")
-                empty = ((), sparse.csr_matrix((0, kind.n_features)))
-                nodes, features = nodes or empty
+                nodes, features = nodes or ((), np.empty((0, kind.n_features)))
             nodes = check_nodes(f"X[{i}][{name!r}]", nodes, len(kind.n_states))
             declared[name] = nodes, features
         return declared
