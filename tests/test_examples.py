@@ -1,6 +1,7 @@
-"""Every example runs as a person would run it, and the README's code is the example's."""
+"""Every example runs as a person would run it, and so does the code of the README."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,18 +12,28 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
+def run(folder, *arguments):
+    """Run Python in a folder; return what it prints."""
+    process = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(path, tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-W", "error", path], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout
+    assert run(tmp_path, "-W", "error", path)
 
 
-def test_readme_code_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    names = {}
-    exec(compile(code, "README.md", "exec"), names)
-    assert names["result"].converged
-    assert len(names["labels"]) == names["test"].size
+def test_example_package_builds_and_runs(tmp_path):
+    folder = tmp_path / "choice"
+    sources = shutil.ignore_patterns("build", "*.c", "*.so", "*.pyd", "__pycache__")
+    shutil.copytree(ROOT / "examples" / "choice", folder, ignore=sources)
+    (commands,) = re.findall(r"```sh\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    for command in commands.splitlines():
+        python, *arguments = command.split()
+        assert python == "python"
+        printed = run(folder, *arguments)
+    assert "an hour is worth" in printed
+    assert list(folder.glob("choice*.so")) + list(folder.glob("choice*.pyd"))

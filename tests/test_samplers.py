@@ -19,7 +19,7 @@ from sdcastruct.samplers import (
     MaxGap,
     Sampler,
     Uniform,
-    sum_tree,
+    trees,
 )
 from sdcastruct.solvers import SDCA
 
@@ -40,7 +40,7 @@ def problem_of(n_samples, n_states=3, seed=0):
 def updated_trees(draw):
     """Draw a sum tree after some updates, with the weights that it should hold."""
     weights = draw(WEIGHTS)
-    tree = sum_tree.SumTree(weights.copy())
+    tree = trees.SumTree(weights.copy())
     position = st.integers(0, len(weights) - 1)
     for i, value in draw(st.lists(st.tuples(position, bounded(0, 100)), max_size=30)):
         tree.update(i, value)
@@ -59,7 +59,7 @@ def test_root_is_the_sum_of_the_leaves(case):
 def test_many_updates_leave_no_drift():
     rng = np.random.default_rng(0)
     weights = rng.random(7)
-    tree = sum_tree.SumTree(weights)
+    tree = trees.SumTree(weights)
     for _ in range(20_000):
         i = int(rng.integers(7))
         weights[i] = 10 ** rng.uniform(-12, 12)

@@ -12,7 +12,7 @@ cdef class Template:
 
 
 cdef class Attributes:
-    cdef readonly Py_ssize_t n_samples, dim, max_slots
+    cdef readonly Py_ssize_t n_samples, dim, n_rows, max_slots
     # The scores theta_i of sample i have length slot_ptr[i+1] - slot_ptr[i].
     cdef readonly const int64_t[::1] slot_ptr
     cdef list templates
@@ -22,3 +22,6 @@ cdef class Attributes:
     cdef void score(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil
     cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil
     cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil
+    cdef void clear(self, Py_ssize_t i, double *w) noexcept nogil
+    cdef void catch_up(self, Py_ssize_t i, double total, const double *d, double *last,
+                       double *w) noexcept nogil

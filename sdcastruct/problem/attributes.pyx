@@ -101,6 +101,8 @@ cdef class Attributes:
         self.max_slots = int(np.diff(slot_ptr).max())
         for k, template in enumerate(self.templates):
             self.blocks[k] = &template.block
+            template.block.row_offset = self.n_rows
+            self.n_rows += template.n_attributes
             end = template.block.weight_offset + template.n_attributes * template.block.width
             self.dim = max(self.dim, end)
 
@@ -124,6 +126,39 @@ cdef class Attributes:
         cdef Py_ssize_t k
         for k in range(self.n_blocks):
             kernels.add(self.blocks[k], i, scale, m, w)
+
+    cdef void clear(self, Py_ssize_t i, double *w) noexcept nogil:
+        """Set the rows of w that sample i has attributes in to zero."""
+        cdef Py_ssize_t k
+        for k in range(self.n_blocks):
+            kernels.clear(self.blocks[k], i, w)
+
+    cdef void catch_up(self, Py_ssize_t i, double total, const double *d, double *last,
+                       double *w) noexcept nogil:
+        """Subtract (total - last) d from the rows of w that sample i has attributes in."""
+        cdef Py_ssize_t k
+        for k in range(self.n_blocks):
+            kernels.catch_up(self.blocks[k], i, total, d, last, w)
+
+    def catch_up_all(self, double total, d, double[::1] last, w):
+        """Subtract (total - last) d from all rows of w, and forget what was subtracted."""
+        cdef Template template
+        for template in self.templates:
+            block = &template.block
+            rows = template.n_attributes
+            part = slice(block.weight_offset, block.weight_offset + rows * block.width)
+            behind = total - np.asarray(last[block.row_offset:block.row_offset + rows])
+            w[part].reshape(rows, block.width)[...] -= (
+                behind[:, None] * d[part].reshape(rows, block.width))
+        last[:] = 0.0
+
+    def add_to(self, digest):
+        """Feed everything to a hash."""
+        cdef Template template
+        digest.update(np.asarray(self.slot_ptr).tobytes())
+        for template in self.templates:
+            for name in ("slot_ptr", "slot_offset", "entry_ptr", "entry_row", "entry_value"):
+                digest.update(template.arrays[name].tobytes())
 
     def largest_norms2(self, tables_per_slot):
         """Return upper bounds of max_y ||F(x_i, y)||^2, and which samples have attributes < 0.

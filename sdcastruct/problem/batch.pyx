@@ -1,6 +1,10 @@
 """Passes over all samples of a problem: conjugate weights, objectives, certificates."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
+
+from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport entropy_of
 from sdcastruct.problem.problem cimport Problem, Workspace
@@ -73,6 +77,89 @@ def losses(Problem problem, const double[::1] w):
             problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
             view[i] = log_z - problem.truth_score(i, space.theta)
     return out
+
+
+def marginals(Problem problem, const double[::1] w):
+    """Return the dual point p(. | x_i; w), the marginals of all samples end to end."""
+    check_length("w", w.shape[0], problem.dim)
+    out = np.empty(problem.n_marginals)
+    cdef double[::1] view = out
+    cdef Workspace space = Workspace(problem)
+    cdef double log_z = 0.0
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(problem.n_samples):
+            problem.score_into(i, &w[0], space.theta)
+            problem.infer_into(i, space.theta, &view[problem.regions.region_ptr[i]], &log_z,
+                               space.scratch)
+    return out
+
+
+def scores(Problem problem, const double[::1] w):
+    """Return the slot scores of all samples end to end."""
+    check_length("w", w.shape[0], problem.dim)
+    out = np.empty(problem.n_slot_marginals)
+    cdef double[::1] view = out
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(problem.n_samples):
+            problem.score_into(i, &w[0], &view[problem.attributes.slot_ptr[i]])
+    return out
+
+
+def infer_slots(Problem problem, const double[::1] theta, double[::1] m):
+    """Write the slot marginals of all samples at slot scores theta to m; return all log Z_i."""
+    check_length("theta", theta.shape[0], problem.n_slot_marginals)
+    check_length("m", m.shape[0], problem.n_slot_marginals)
+    out = np.empty(problem.n_samples)
+    cdef double[::1] view = out
+    cdef Workspace space = Workspace(problem)
+    cdef int64_t first
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(problem.n_samples):
+            first = problem.attributes.slot_ptr[i]
+            problem.infer_into(i, &theta[first], space.beta, &view[i], space.scratch)
+            problem.gather_into(i, space.beta, &m[first])
+    return out
+
+
+def loss_and_gradient(Problem problem, const double[::1] w, int n_jobs=1):
+    """Return the mean of -log p(y_i | x_i; w) and its gradient, over `n_jobs` threads.
+
+    Every thread sums a stretch of the samples; the sums are added in the order of the samples, so
+    that the result depends on the number of threads only.
+    """
+    problem.check_labelled()
+    check_length("w", w.shape[0], problem.dim)
+    ends = np.linspace(0, problem.n_samples, n_jobs + 1).astype(int)
+    gradients = [np.zeros(problem.dim) for _ in range(n_jobs)]
+    stretches = [(problem, w, ends[k], ends[k + 1], gradients[k]) for k in range(n_jobs)]
+    if n_jobs == 1:
+        sums = [_add_gradients(*stretches[0])]
+    else:
+        with ThreadPoolExecutor(n_jobs) as pool:
+            sums = list(pool.map(lambda stretch: _add_gradients(*stretch), stretches))
+    for other in gradients[1:]:
+        gradients[0] += other
+    return sum(sums) / problem.n_samples, gradients[0] / problem.n_samples
+
+
+def _add_gradients(Problem problem, const double[::1] w, Py_ssize_t first, Py_ssize_t last,
+                   double[::1] gradient):
+    """Add the gradients of samples first, ..., last - 1; return the sum of their losses."""
+    cdef Workspace space = Workspace(problem)
+    cdef double log_z = 0.0, total = 0.0
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(first, last):
+            problem.score_into(i, &w[0], space.theta)
+            problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+            total += log_z - problem.truth_score(i, space.theta)
+            problem.gather_into(i, space.beta, space.m)
+            problem.add_truth(i, -1.0, space.m)
+            problem.add(i, 1.0, space.m, &gradient[0])
+    return total
 
 
 def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,

@@ -12,6 +12,8 @@ Methods named ``*_into`` are the C interface: they write into the caller's memor
 The Python methods return arrays and are meant for reading, testing and prototyping.
 """
 
+import hashlib
+
 import numpy as np
 
 
@@ -29,6 +31,13 @@ cdef class Truth:
     def __init__(self, region_ptr, region, slot_ptr, slot):
         self.region_ptr, self.region = region_ptr, region
         self.slot_ptr, self.slot = slot_ptr, slot
+
+    def add_to(self, digest):
+        """Feed everything to a hash."""
+        digest.update(np.asarray(self.region_ptr).tobytes())
+        digest.update(np.asarray(self.region).tobytes())
+        digest.update(np.asarray(self.slot_ptr).tobytes())
+        digest.update(np.asarray(self.slot).tobytes())
 
 
 cdef class Problem:
@@ -127,15 +136,30 @@ cdef class Problem:
         self.check_index(i)
         return self.regions.counting(i)
 
-    def same_shape(self, Problem other):
-        """Return whether the dual points of two problems are dual points of each other."""
+    def begins_with(self, Problem other):
+        """Return whether the first samples have the graphs and slots of those of another problem.
+
+        Then the dual points of the other are dual points of these samples.
+        """
+        cdef Py_ssize_t n = other.n_samples
         if self is other:
             return True
-        return (np.array_equal(self.regions.region_ptr, other.regions.region_ptr)
-                and np.array_equal(self.attributes.slot_ptr, other.attributes.slot_ptr)
+        return (n <= self.n_samples
+                and np.array_equal(self.regions.region_ptr[:n + 1], other.regions.region_ptr)
+                and np.array_equal(self.attributes.slot_ptr[:n + 1], other.attributes.slot_ptr)
                 and all(self.regions.layout(i) == other.regions.layout(i)
-                        and self.engine.graph(i) == other.engine.graph(i)
-                        for i in range(self.n_samples)))
+                        and self.engine.graph(i) == other.engine.graph(i) for i in range(n)))
+
+    def fingerprint(self):
+        """Return a hexadecimal number that tells problems apart: graphs, attributes and labels."""
+        digest = hashlib.sha256()
+        for i in range(self.n_samples):
+            digest.update(self.regions.layout(i))
+            digest.update(self.engine.graph(i))
+        self.attributes.add_to(digest)
+        if self.labelled:
+            self.labels.add_to(digest)
+        return digest.hexdigest()
 
     def score(self, Py_ssize_t i, w):
         """Return the slot scores theta of sample i at weights w."""
@@ -205,6 +229,15 @@ cdef class Problem:
         cdef Truth labels = self.labels
         mu[labels.region[labels.region_ptr[i]:labels.region_ptr[i + 1]]] = 1.0
         return mu
+
+    def true_slots(self):
+        """Return 1 where a true label stands among the scores of all samples, 0 elsewhere."""
+        self.check_labelled()
+        cdef Truth labels = self.labels
+        ones = np.zeros(self.n_slot_marginals)
+        owner = np.repeat(self.attributes.slot_ptr[:self.n_samples], np.diff(labels.slot_ptr))
+        ones[owner + labels.slot] = 1.0
+        return ones
 
     def initial_marginals(self, double epsilon):
         """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1)."""

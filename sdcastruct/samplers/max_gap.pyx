@@ -3,24 +3,9 @@
 import numpy as np
 
 from sdcastruct.samplers.sampler cimport CompiledSampler, RandomStream
-from sdcastruct.samplers.sum_tree cimport Tree
+from sdcastruct.samplers.trees cimport MaxTree
 
 from sdcastruct.samplers.weighted import UNKNOWN_GAP
-
-
-cdef class MaxTree(Tree):
-    """A tree of maxima, to find the largest leaf."""
-
-    cdef double combine(self, double left, double right) noexcept nogil:
-        return left if left >= right else right
-
-    cdef Py_ssize_t argmax(self) noexcept nogil:
-        cdef Py_ssize_t k = 1
-        while k < self.first_leaf:
-            k *= 2
-            if self.nodes[k + 1] > self.nodes[k]:
-                k += 1
-        return k - self.first_leaf
 
 
 cdef class MaxGap(CompiledSampler):
@@ -56,3 +41,11 @@ cdef class MaxGap(CompiledSampler):
         weights = np.zeros(self.n_samples)
         weights[self.tree.argmax()] = 1.0
         return weights
+
+    def memory(self):
+        """Return the gaps, for a checkpoint."""
+        return {"gaps": self.tree.leaves}
+
+    def remember(self, memory):
+        """Take what `memory` returned."""
+        self.tree = MaxTree(memory["gaps"])

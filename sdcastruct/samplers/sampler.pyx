@@ -78,6 +78,17 @@ cdef class Sampler:
     def update(self, i, gap):
         """Learn that the block duality gap of sample i was found to be `gap`."""
 
+    def memory(self):
+        """Return what was learned since `reset`, {name: array}, for a checkpoint."""
+        if getattr(self, "__dict__", None):
+            raise NotImplementedError(
+                f"{type(self).__name__} cannot be saved: implement memory() -> {{name: array}} and "
+                "remember(memory)")
+        return {}
+
+    def remember(self, memory):
+        """Take what `memory` returned."""
+
     cdef Py_ssize_t next(self, RandomStream stream) except -1 nogil:
         cdef Py_ssize_t i
         with gil:

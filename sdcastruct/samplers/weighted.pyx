@@ -3,7 +3,7 @@
 import numpy as np
 
 from sdcastruct.samplers.sampler cimport CompiledSampler, RandomStream
-from sdcastruct.samplers.sum_tree cimport SumTree
+from sdcastruct.samplers.trees cimport SumTree
 
 # Estimate of a gap that was never computed: large, so that unvisited samples come first.
 UNKNOWN_GAP = 100.0
@@ -16,6 +16,7 @@ cdef class WeightedSampler(CompiledSampler):
     """
 
     adaptive = True
+    unknown = UNKNOWN_GAP   # stands for a gap that was never computed
 
     cdef SumTree tree
     cdef double[::1] scales
@@ -34,7 +35,7 @@ cdef class WeightedSampler(CompiledSampler):
                              f"({self.n_samples},)")
         self.scales = scales
         self.follows_gaps = self.adaptive
-        self.tree = SumTree(np.multiply(self.scales, UNKNOWN_GAP if self.adaptive else 1.0))
+        self.tree = SumTree(np.multiply(self.scales, self.unknown if self.adaptive else 1.0))
 
     cdef Py_ssize_t pick(self, RandomStream stream) noexcept nogil:
         cdef double u = stream.uniform()
@@ -50,3 +51,11 @@ cdef class WeightedSampler(CompiledSampler):
         """Return the weights of all samples, shape (n_samples,)."""
         self.check_ready()
         return self.tree.leaves
+
+    def memory(self):
+        """Return the weights, for a checkpoint."""
+        return {"weights": self.weights()}
+
+    def remember(self, memory):
+        """Take what `memory` returned."""
+        self.tree = SumTree(memory["weights"])

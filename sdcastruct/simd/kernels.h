@@ -11,6 +11,7 @@
 typedef struct {
     ptrdiff_t width;              /* number of columns of W, the states of a slot's table */
     int64_t weight_offset;        /* W lies in w from here on, row by row */
+    int64_t row_offset;           /* rows of the weights of earlier templates */
     const int64_t *slot_ptr;      /* sample i has the slots slot_ptr[i], ..., slot_ptr[i+1] - 1 */
     const int64_t *slot_offset;   /* where a slot's table begins in theta_i and m_i */
     const int64_t *entry_ptr;     /* slot s has the entries entry_ptr[s], ..., entry_ptr[s+1] - 1 */
@@ -83,6 +84,10 @@ typedef struct {
     double (*norm2)(const Block *block, ptrdiff_t i, const double *m);
     /* W += scale sum_s x_s^T m_s */
     void (*add)(const Block *block, ptrdiff_t i, double scale, const double *m, double *w);
+    /* The rows of W that sample i has attributes in: W_r = 0 */
+    void (*clear)(const Block *block, ptrdiff_t i, double *w);
+    /* and W_r -= (total - last[r]) D_r, last[r] = total, where r counts the rows of all templates */
+    void (*catch_up)(const Block *block, ptrdiff_t i, double total, const double *d, double *last, double *w);
 } Kernels;
 
 /* The table called `name` ("baseline", "avx2"), or NULL where this machine or this build does not have it. */

@@ -4,6 +4,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
     ctypedef struct Block:
         Py_ssize_t width
         int64_t weight_offset
+        int64_t row_offset
         const int64_t *slot_ptr
         const int64_t *slot_offset
         const int64_t *entry_ptr
@@ -54,6 +55,9 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         double (*norm2)(const Block *block, Py_ssize_t i, const double *m) noexcept nogil
         void (*add)(const Block *block, Py_ssize_t i, double scale, const double *m,
                     double *w) noexcept nogil
+        void (*clear)(const Block *block, Py_ssize_t i, double *w) noexcept nogil
+        void (*catch_up)(const Block *block, Py_ssize_t i, double total, const double *d,
+                         double *last, double *w) noexcept nogil
 
     const Kernels *sdcastruct_kernels(const char *name)
 

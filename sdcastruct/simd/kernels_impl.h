@@ -256,6 +256,27 @@ static void add(const Block *block, ptrdiff_t i, double scale, const double *m, 
             axpy(scale * block->entry_value[e], m + block->slot_offset[s], W + block->entry_row[e] * width, width);
 }
 
+static void clear(const Block *block, ptrdiff_t i, double *w) {
+    const ptrdiff_t width = block->width;
+    double *W = w + block->weight_offset;
+    for (int64_t e = block->entry_ptr[block->slot_ptr[i]]; e < block->entry_ptr[block->slot_ptr[i + 1]]; e++)
+        memset(W + block->entry_row[e] * width, 0, (size_t)width * sizeof *W);
+}
+
+static void catch_up(const Block *block, ptrdiff_t i, double total, const double *d, double *last, double *w) {
+    const ptrdiff_t width = block->width;
+    const double *D = d + block->weight_offset;
+    double *W = w + block->weight_offset;
+    last += block->row_offset;
+    for (int64_t e = block->entry_ptr[block->slot_ptr[i]]; e < block->entry_ptr[block->slot_ptr[i + 1]]; e++) {
+        const int32_t r = block->entry_row[e];
+        if (last[r] != total) {
+            axpy(last[r] - total, D + r * width, W + r * width, width);
+            last[r] = total;
+        }
+    }
+}
+
 const Kernels KERNELS = {
     .name = KERNELS_NAME,
     .exp_shifted = exp_shifted,
@@ -277,4 +298,6 @@ const Kernels KERNELS = {
     .score = score,
     .norm2 = norm2,
     .add = add,
+    .clear = clear,
+    .catch_up = catch_up,
 };

@@ -1,6 +1,9 @@
 """Solvers: algorithms that train any problem to a certified gap."""
 
 from sdcastruct.solvers.base import Result, Solver
+from sdcastruct.solvers.lbfgs import LBFGS
+from sdcastruct.solvers.oeg import OEG
+from sdcastruct.solvers.sag import SAG
 from sdcastruct.solvers.sdca import SDCA
 
-__all__ = ["SDCA", "Result", "Solver"]
+__all__ = ["LBFGS", "OEG", "SAG", "SDCA", "Result", "Solver"]

@@ -2,7 +2,7 @@
 
 A solver says how a run starts (`init`); the state it returns knows how to do one `step`, one
 `epoch`, and how to `certify`. The driver `solve` owns everything else: the clock, the history,
-stopping, callbacks, progress and Ctrl-C.
+stopping, callbacks, progress, checkpoints and Ctrl-C.
 
 Stopping: the running estimate of the gap decides when a full pass is worth its price, and only
 that pass, which computes primal and dual exactly, may declare convergence::
@@ -10,15 +10,20 @@ that pass, which computes primal and dual exactly, may declare convergence::
     converged  <=>  gap = P(w) - D(alpha) <= tol * P(w)
 """
 
+import os
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from numbers import Integral, Real
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import Bunch
 from tqdm import tqdm
+
+from sdcastruct.solvers import checkpoint as checkpoints
+from sdcastruct.solvers.options import check_integer
 
 HISTORY = (
     "epoch",
@@ -38,6 +43,15 @@ class Certificate(NamedTuple):
     primal: float
     dual: float
     gap: float
+
+    @classmethod
+    def of(cls, primal, dual):
+        """Return the certificate of two objective values.
+
+        A difference below its own rounding error proves no more than that error.
+        """
+        gap = max(primal - dual, 4.0 * np.finfo(np.float64).eps * primal)
+        return cls(float(primal), float(dual), float(gap))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +101,23 @@ class Result:
 class Solver(ABC):
     """An algorithm that minimises lam/2 ||w||^2 - 1/n sum_i log p(y_i | x_i; w)."""
 
+    threads = False  # whether n_jobs may be more than one
+
     @abstractmethod
     def init(self, problem, lam, warm_start=None):
         """Return the state from which training starts.
 
-        A state has ``w``, ``n_updates``, ``n_oracle_calls``, ``sampler`` and the methods
+        A state has ``w``, ``n_updates``, ``n_oracle_calls``, ``refresh_every`` and the methods
         ``epoch()``, ``estimate() -> (dual, gap)``, ``certify() -> Certificate`` and
-        ``refresh()``, a certificate that also tells the sampler.
+        ``refresh()``, a certificate that also tells the sampler; see `State`.
         """
+
+    def advance(self, state, after_epoch):
+        """Do epochs until `after_epoch()` is true."""
+        while True:
+            state.epoch()
+            if after_epoch():
+                return
 
     def solve(
         self,
@@ -105,6 +128,9 @@ class Solver(ABC):
         callback=None,
         n_jobs=1,
         warm_start=None,
+        resume=None,
+        checkpoint=None,
+        checkpoint_every=1,
         certify_every=None,
         verbose=False,
     ):
@@ -124,10 +150,18 @@ class Solver(ABC):
             Called as ``callback(row)`` after every epoch with the new row of the history, which
             also has ``w`` and ``state``; a true return value ends the run.
         n_jobs : int
-            Number of threads; only 1 so far.
-        warm_start : Result or state, optional
-            Start from the point that an earlier run on the same samples reached, perhaps with
-            another lam.
+            Number of threads; only `LBFGS` takes more than one so far.
+        warm_start : Result, state or array of shape (dim,), optional
+            Start from the point that an earlier run reached, of any solver, perhaps with another
+            lam or on the first of these samples; or from given weights.
+        resume : state, optional
+            Go on with the state of an earlier run of this solver, random numbers included; it
+            changes. Epochs count from zero.
+        checkpoint : str or Path, optional
+            A file to go on from if the run is killed. If it exists, the run continues where it
+            stands, history included, and ends as if it had never stopped.
+        checkpoint_every : int, default 1
+            Number of epochs between two checkpoints.
         certify_every : int, optional
             Make a full pass at the start and every so many epochs, for an exact history. By
             default full passes are made only when the gap estimate falls below the tolerance.
@@ -138,12 +172,21 @@ class Solver(ABC):
         -------
         Result
         """
-        lam = _check_arguments(problem, lam, tol, max_epochs, callback, n_jobs, certify_every)
+        lam = _check_arguments(problem, lam, tol, max_epochs, callback, certify_every)
+        check_integer("n_jobs", n_jobs, 1)
+        if n_jobs > 1 and not self.threads:
+            raise ValueError(f"n_jobs={n_jobs!r}: expected 1 for {type(self).__name__}")
+        _check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every)
         run = _Run(time.perf_counter())
-        state = self.init(problem, lam, warm_start)
-        with tqdm(total=max_epochs, unit="epoch", disable=not verbose) as bar:
+        state = self.init(problem, lam, warm_start) if resume is None else resume
+        if n_jobs > 1:
+            state.n_jobs = n_jobs
+        if checkpoint is not None and Path(checkpoint).exists():
+            run.go_on_from(checkpoints.load(checkpoint, self, state))
+        options = _Options(tol, max_epochs, callback, certify_every, checkpoint, checkpoint_every)
+        with tqdm(total=max_epochs, initial=run.n_epochs, unit="epoch", disable=not verbose) as bar:
             try:
-                self._loop(run, state, tol, max_epochs, callback, certify_every, bar)
+                self._loop(run, state, options, bar)
             except KeyboardInterrupt:
                 run.interrupted = True
             if run.certificate is None:
@@ -162,26 +205,45 @@ class Solver(ABC):
         options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({options})"
 
-    def _loop(self, run, state, tol, max_epochs, callback, certify_every, bar):
-        _, estimate = state.estimate()
-        if certify_every:
-            run.certificate = state.certify()
-        run.record(state, estimate)
-        for epoch in range(1, max_epochs + 1):
-            run.certificate = None
-            state.epoch()
-            run.n_epochs = epoch
-            dual, estimate = state.estimate()
-            promising = estimate <= tol * (dual + estimate)
-            if _due(epoch, state.sampler.refresh_every):
-                run.certificate = state.refresh()
-            elif promising or _due(epoch, certify_every) or epoch == max_epochs:
+    def _loop(self, run, state, options, bar):
+        if not run.rows:
+            _, estimate = state.estimate()
+            if options.certify_every:
                 run.certificate = state.certify()
-            row = run.record(state, estimate)
-            _show(bar, row, dual)
-            stop = callback is not None and callback(Bunch(**row, w=state.w.copy(), state=state))
-            if stop or (run.certificate is not None and _within(run.certificate, tol)):
-                return
+            run.record(state, estimate)
+        if run.n_epochs < options.max_epochs and not run.within(options.tol):
+            self.advance(state, lambda: self._after_epoch(run, state, options, bar))
+
+    def _after_epoch(self, run, state, options, bar):
+        """Look at the state, record it, tell whoever wants to know; return whether to stop."""
+        run.certificate = None
+        run.n_epochs += 1
+        last = run.n_epochs >= options.max_epochs
+        dual, estimate = state.estimate()
+        promising = estimate <= options.tol * (dual + estimate)
+        if _due(run.n_epochs, state.refresh_every):
+            run.certificate = state.refresh()
+        elif promising or _due(run.n_epochs, options.certify_every) or last:
+            run.certificate = state.certify()
+        row = run.record(state, estimate)
+        _show(bar, row, dual)
+        if options.checkpoint is not None and _due(run.n_epochs, options.checkpoint_every):
+            checkpoints.save(options.checkpoint, self, state, run.history())
+        stop = options.callback is not None and options.callback(
+            Bunch(**row, w=state.w.copy(), state=state)
+        )
+        return bool(stop) or last or run.within(options.tol)
+
+
+class _Options(NamedTuple):
+    """What `solve` was asked to do."""
+
+    tol: float
+    max_epochs: int
+    callback: object
+    certify_every: object
+    checkpoint: object
+    checkpoint_every: int
 
 
 class _Run:
@@ -193,6 +255,24 @@ class _Run:
         self.n_epochs = 0
         self.interrupted = False
         self.rows = []
+
+    def go_on_from(self, history):
+        """Take the history of an interrupted run."""
+        columns = [history[name].tolist() for name in HISTORY]
+        self.rows = [dict(zip(HISTORY, row, strict=True)) for row in zip(*columns, strict=True)]
+        last = self.rows[-1]
+        self.n_epochs = int(last["epoch"])
+        self.started -= last["seconds"]
+        if not np.isnan(last["gap"]):
+            self.certificate = Certificate(last["primal"], last["dual"], last["gap"])
+
+    def history(self):
+        """Return the history so far, {name: array}."""
+        return {name: np.array([row[name] for row in self.rows]) for name in HISTORY}
+
+    def within(self, tol):
+        """Return whether the last point was certified to the tolerance."""
+        return self.certificate is not None and _within(self.certificate, tol)
 
     def record(self, state, gap_estimate):
         """Append a row to the history and return it."""
@@ -223,10 +303,58 @@ class _Run:
             n_epochs=self.n_epochs,
             n_updates=state.n_updates,
             n_oracle_calls=state.n_oracle_calls,
-            history=Bunch(**{name: np.array([row[name] for row in self.rows]) for name in HISTORY}),
+            history=Bunch(**self.history()),
             state=state,
             interrupted=self.interrupted,
         )
+
+
+def gradient_certificate(w, lam, loss, gradient):
+    """Return the certificate of weights and the marginals at them.
+
+    g(w, alpha-hat(w)) = ||grad P(w)||^2 / (2 lam), given the mean loss and its gradient.
+    """
+    primal = loss + 0.5 * lam * (w @ w)
+    slope = gradient + lam * w
+    return Certificate.of(primal, primal - (slope @ slope) / (2.0 * lam))
+
+
+def start_of(problem, warm_start):
+    """Return (state, weights) that a warm start gives; None where it gives none."""
+    if isinstance(warm_start, Result):
+        warm_start = warm_start.w if warm_start.state is None else warm_start.state
+    if warm_start is None:
+        return None, None
+    if hasattr(warm_start, "certify"):
+        return warm_start, warm_start.w
+    if np.ndim(warm_start) == 0:
+        raise TypeError(f"warm_start={warm_start!r}: expected a result, a state or weights")
+    w = np.ascontiguousarray(warm_start, dtype=np.float64)
+    if w.shape != (problem.dim,):
+        raise ValueError(f"warm_start has shape {w.shape}, expected weights ({problem.dim},)")
+    if not np.isfinite(w).all():
+        raise ValueError("warm_start has weights that are not finite")
+    return None, w
+
+
+def _check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every):
+    """Check the arguments of `solve` that say where it begins and what it leaves behind."""
+    if resume is not None:
+        if warm_start is not None:
+            raise ValueError("resume and warm_start are both given: expected one of them")
+        if not hasattr(resume, "certify"):
+            raise TypeError(f"resume={resume!r}: expected the state of an earlier run")
+        if resume.problem is not problem or resume.lam != lam:
+            raise ValueError(
+                f"resume has another problem or lam={resume.lam!r}: expected this problem and "
+                f"lam={lam!r} (use warm_start to change them)"
+            )
+    if not isinstance(checkpoint_every, Integral) or checkpoint_every < 1:
+        raise ValueError(f"checkpoint_every={checkpoint_every!r}: expected an integer >= 1")
+    if checkpoint is not None:
+        folder = Path(checkpoint).absolute().parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise ValueError(f"checkpoint={str(checkpoint)!r}: cannot write into its folder")
 
 
 def _due(epoch, every):
@@ -250,7 +378,7 @@ def _show(bar, row, dual_estimate):
     bar.update()
 
 
-def _check_arguments(problem, lam, tol, max_epochs, callback, n_jobs, certify_every):
+def _check_arguments(problem, lam, tol, max_epochs, callback, certify_every):
     """Check the arguments of `solve`; return lam."""
     if not getattr(problem, "labelled", False):
         raise ValueError(f"problem={problem!r}: expected a model bound to samples with labels")
@@ -265,6 +393,4 @@ def _check_arguments(problem, lam, tol, max_epochs, callback, n_jobs, certify_ev
         raise ValueError(f"certify_every={certify_every!r}: expected an integer >= 1, or None")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable, or None")
-    if n_jobs != 1:
-        raise ValueError(f"n_jobs={n_jobs!r}: expected 1")
     return float(lam)

@@ -13,25 +13,21 @@ total gap. Only a full pass certifies: it rebuilds w from alpha and recomputes e
 """
 
 import copy
-from numbers import Integral, Real
 
 import numpy as np
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport LineSearch, Objective, quadratic_start, search
 from sdcastruct.problem.problem cimport Problem, Workspace
-from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 from sdcastruct.simd.kernels cimport kernels
+from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap
 from sdcastruct.samplers.weighted import UNKNOWN_GAP
-from sdcastruct.solvers.base import Certificate, Result, Solver
-
-# Steps between two looks at pending signals: rare enough to be free, often enough for Ctrl-C.
-cdef Py_ssize_t SIGNAL_INTERVAL = 16
+from sdcastruct.solvers.base import Solver, start_of
+from sdcastruct.solvers.options import check_integer, check_number, check_sampler, generator
 
 
 class SDCA(Solver):
@@ -51,6 +47,9 @@ class SDCA(Solver):
     step_size : float in (0, 1] or "safe", optional
         A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
         the theory guarantees.
+    search_every : int, default 1
+        Search only on every so many visits of a sample; in between it takes its previous step
+        size, which may lower the dual.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
     random_state : int, numpy.random.Generator or None
@@ -58,24 +57,24 @@ class SDCA(Solver):
     """
 
     def __init__(self, sampler=None, subprecision=0.2, max_newton=50, start="quadratic",
-                 step_size=None, epsilon=1e-5, random_state=None):
-        if sampler is not None and not isinstance(sampler, Sampler):
-            raise TypeError(f"sampler={sampler!r}: expected an instance of Sampler")
-        _check_number("subprecision", subprecision, 0.0, np.inf)
-        _check_number("epsilon", epsilon, 0.0, 1.0)
-        if not isinstance(max_newton, Integral) or max_newton < 1:
-            raise ValueError(f"max_newton={max_newton!r}: expected an integer >= 1")
+                 step_size=None, search_every=1, epsilon=1e-5, random_state=None):
+        check_sampler(sampler)
+        check_number("subprecision", subprecision, 0.0, np.inf)
+        check_number("epsilon", epsilon, 0.0, 1.0)
+        check_integer("max_newton", max_newton, 1)
+        check_integer("search_every", search_every, 1)
         if start not in ("quadratic", "previous"):
-            _check_number("start", start, 0.0, 1.0, "'quadratic', 'previous' or ")
+            check_number("start", start, 0.0, 1.0, "'quadratic', 'previous' or ")
         if step_size is not None and step_size != "safe":
-            _check_number("step_size", step_size, 0.0, 1.0, "None, 'safe' or ")
+            check_number("step_size", step_size, 0.0, 1.0, "None, 'safe' or ")
         self.sampler = Gap() if sampler is None else sampler
         self.subprecision = subprecision
         self.max_newton = max_newton
         self.start = start
         self.step_size = step_size
+        self.search_every = search_every
         self.epsilon = epsilon
-        _generator(random_state)
+        generator(random_state)
         self.random_state = random_state
 
     def init(self, problem, lam, warm_start=None):
@@ -83,20 +82,20 @@ class SDCA(Solver):
 
         Parameters
         ----------
-        warm_start : Result or SDCAState, optional
-            Start from a copy of this dual point, and from its gaps if they are still true.
+        warm_start : Result, state or array of shape (dim,), optional
+            Start from the dual point of an earlier run, of any solver, perhaps with another lam or
+            with fewer samples; or from the marginals at given weights.
         """
-        if isinstance(warm_start, Result):
-            warm_start = warm_start.state
-        if warm_start is not None and not isinstance(warm_start, SDCAState):
-            raise TypeError(f"warm_start={warm_start!r}: expected a result or a state of SDCA")
-        _check_number("lam", lam, 0.0, np.inf)
-        state = SDCAState(problem, lam, copy.deepcopy(self.sampler),
-                          _generator(self.random_state))
-        if warm_start is None:
-            state.start_from(problem.initial_marginals(self.epsilon))
+        check_number("lam", lam, 0.0, np.inf)
+        other, w = start_of(problem, warm_start)
+        state = SDCAState(problem, lam, copy.deepcopy(self.sampler), generator(self.random_state))
+        if isinstance(other, SDCAState):
+            state.continue_from(other, self.epsilon)
+        elif w is not None:
+            state.start_from(batch.marginals(problem, w))
+            state.refresh()
         else:
-            state.continue_from(warm_start)
+            state.start_from(problem.initial_marginals(self.epsilon))
         self._set_line_search(state, problem, lam)
         return state
 
@@ -111,19 +110,17 @@ class SDCA(Solver):
         elif self.start == "quadratic":
             state.first_gamma = FirstGamma()
         elif self.start == "previous":
-            state.first_gamma = PreviousGamma(problem.n_samples)
+            state.first_gamma = PreviousGamma()
         else:
             state.first_gamma = ConstantGamma(self.start)
+        state.search_every = self.search_every
 
 
 cdef class FirstGamma:
     """Where a line search begins: by default at the maximum of its quadratic model."""
 
-    cdef double get(self, Py_ssize_t i, double gap, double curvature) noexcept nogil:
+    cdef double get(self, double gap, double curvature, double previous) noexcept nogil:
         return quadratic_start(gap, curvature)
-
-    cdef void learn(self, Py_ssize_t i, double gamma) noexcept nogil:
-        pass
 
 
 cdef class ConstantGamma(FirstGamma):
@@ -132,94 +129,66 @@ cdef class ConstantGamma(FirstGamma):
     def __init__(self, double gamma):
         self.gamma = gamma
 
-    cdef double get(self, Py_ssize_t i, double gap, double curvature) noexcept nogil:
+    cdef double get(self, double gap, double curvature, double previous) noexcept nogil:
         return self.gamma
 
 
 cdef class PreviousGamma(FirstGamma):
-    cdef double[::1] gammas
-
-    def __init__(self, Py_ssize_t n_samples):
-        self.gammas = np.full(n_samples, 0.5)
-
-    cdef double get(self, Py_ssize_t i, double gap, double curvature) noexcept nogil:
-        return self.gammas[i]
-
-    cdef void learn(self, Py_ssize_t i, double gamma) noexcept nogil:
-        self.gammas[i] = gamma
+    cdef double get(self, double gap, double curvature, double previous) noexcept nogil:
+        return previous
 
 
-cdef class SDCAState:
+cdef class SDCAState(DualState):
     """Everything that a run of SDCA knows; made by `SDCA.init`.
 
     Attributes
     ----------
-    w : array of shape (dim,)
-        Weights, conjugate to alpha.
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples.
-    m : array
-        The slot marginals of alpha, samples end to end.
-    gaps : array of shape (n_samples,)
-        Last known block duality gaps.
-    entropies : array of shape (n_samples,)
-        Entropies of the blocks of alpha.
-    n_updates, n_oracle_calls, n_evaluations : int
-        Steps, calls of the marginal oracle and evaluations of the line search so far.
+    n_evaluations : int
+        Evaluations of the line search so far.
+    w, m, gaps, entropies, n_updates, n_oracle_calls
+        See `DualState` and `State`.
     """
 
-    cdef readonly Problem problem
-    cdef readonly double lam
-    cdef readonly Sampler sampler
-    cdef readonly RandomStream stream
-    cdef readonly object w, alpha, m, gaps, entropies
-    cdef readonly int64_t n_updates, n_oracle_calls, n_evaluations
+    cdef readonly object alpha, gammas, visits
+    cdef readonly int64_t n_evaluations
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
-    cdef Workspace space
-    cdef double[::1] w_view, alpha_view, m_view, gaps_view, entropies_view
-
-    def __init__(self, Problem problem, double lam, Sampler sampler, generator):
-        self.problem = problem
-        self.lam = lam
-        self.sampler = sampler
-        self.sampler.reset(problem, lam)
-        if sampler.n_samples != problem.n_samples:
-            raise RuntimeError(
-                f"{type(sampler).__name__}.reset must call super().reset(problem, lam)")
-        self.stream = RandomStream(generator)
-        self.space = Workspace(problem)
+    cdef int64_t search_every
+    cdef double[::1] alpha_view, gammas_view
+    cdef int64_t[::1] visits_view
 
     def start_from(self, alpha, gaps=None):
         """Take a dual point; gaps that are not given count as unknown."""
-        self.alpha, self.w = alpha, np.empty(self.problem.dim)
-        self.m = np.empty(self.problem.n_slot_marginals)
-        self.gaps = np.full(self.problem.n_samples, UNKNOWN_GAP) if gaps is None else gaps
-        self.entropies = np.empty(self.problem.n_samples)
-        self.w_view, self.alpha_view, self.m_view = self.w, self.alpha, self.m
-        self.gaps_view, self.entropies_view = self.gaps, self.entropies
-        self._rebuild()
-        if gaps is not None:
-            self._tell_sampler()
+        self.alpha = alpha
+        self.gammas = np.full(self.problem.n_samples, 0.5)
+        self.visits = np.zeros(self.problem.n_samples, np.int64)
+        self.alpha_view, self.gammas_view = self.alpha, self.gammas
+        self.visits_view = self.visits
+        self.begin(gaps)
 
-    def _rebuild(self):
-        """Recompute from alpha all that follows from it."""
+    def recompute(self):
+        """Write the slot marginals and entropies of alpha."""
         batch.slot_marginals(self.problem, self.alpha, self.m)
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w)
-        if not np.isfinite(self.w @ self.w):
-            raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
-                             "are too large")
         self.entropies[:] = batch.entropies(self.problem, self.alpha)
 
-    def continue_from(self, SDCAState other):
-        """Take a copy of another state's dual point."""
+    def continue_from(self, SDCAState other, epsilon):
+        """Take a copy of another state's dual point; samples that it lacks start anew."""
         mine, theirs = self.problem, other.problem
-        if not mine.same_shape(theirs):
+        if not mine.begins_with(theirs):
             raise ValueError(
                 f"warm_start has a dual point for {theirs.n_samples} samples with "
                 f"{theirs.n_marginals} marginals, expected {mine.n_samples} samples with "
-                f"{mine.n_marginals} marginals and the same graphs")
-        self.start_from(other.alpha.copy(), other.gaps.copy())
+                f"{mine.n_marginals} marginals and the same graphs, or the first of them")
+        if mine.n_samples == theirs.n_samples:
+            alpha = other.alpha.copy()
+        else:
+            alpha = mine.initial_marginals(epsilon)
+            alpha[:theirs.n_marginals] = other.alpha
+        gaps = np.full(mine.n_samples, UNKNOWN_GAP)
+        gaps[:theirs.n_samples] = other.gaps
+        self.start_from(alpha, gaps)
         if other.lam != self.lam or theirs is not mine:
             self.refresh()
 
@@ -233,6 +202,7 @@ cdef class SDCAState:
         cdef Py_ssize_t n_slots = problem.n_slots(i)
         cdef double lam_n = self.lam * problem.n_samples
         cdef double log_z = 0.0, gap, gamma
+        cdef LineSearch line_search = self.line_search
         cdef Objective f
 
         problem.score_into(i, w, space.theta)
@@ -247,10 +217,13 @@ cdef class SDCAState:
         kernels.axpy(-1.0, m, space.m, n_slots)
         f.slope = kernels.dot(space.theta, space.m, n_slots)
         f.curvature = problem.norm2(i, space.m) / lam_n
-        gamma = search(self.line_search, f, problem.runs(i), alpha, space.beta,
-                       self.first_gamma.get(i, gap, f.curvature), &self.entropies_view[i],
-                       &self.n_evaluations)
-        self.first_gamma.learn(i, gamma)
+        gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
+        if self.visits_view[i] % self.search_every:
+            gamma, line_search.max_newton = self.gammas_view[i], 0
+        gamma = search(line_search, f, problem.runs(i), alpha, space.beta, gamma,
+                       &self.entropies_view[i], &self.n_evaluations)
+        self.gammas_view[i] = gamma
+        self.visits_view[i] += 1
 
         kernels.mix(alpha, space.beta, gamma, problem.regions.region_ptr[i + 1] - first)
         kernels.axpy(gamma, space.m, m, n_slots)
@@ -259,63 +232,16 @@ cdef class SDCAState:
         self.n_oracle_calls += 1
         return gamma
 
-    def step(self, Py_ssize_t i):
-        """Do one step on sample i and return its size gamma."""
-        if not 0 <= i < self.problem.n_samples:
-            raise IndexError(f"i={i}: expected a sample from 0 to {self.problem.n_samples - 1}")
-        return self.step_on(self.problem, self.space, i)
+    def arrays(self):
+        """Return all arrays that the state consists of, {name: array}; not copies."""
+        return {**super().arrays(), "alpha": self.alpha, "gammas": self.gammas,
+                "visits": self.visits}
 
-    def epoch(self):
-        """Do n steps on samples drawn by the sampler; Ctrl-C raises between two steps."""
-        cdef Problem problem = self.problem
-        cdef Workspace space = self.space
-        cdef Sampler sampler = self.sampler
-        cdef RandomStream stream = self.stream
-        cdef Py_ssize_t k, i
-        with nogil:
-            for k in range(1, problem.n_samples + 1):
-                i = sampler.next(stream)
-                self.step_on(problem, space, i)
-                if k % SIGNAL_INTERVAL == 0:
-                    with gil:
-                        PyErr_CheckSignals()
+    def counters(self):
+        """Return all numbers that the state consists of, {name: number}."""
+        return {**super().counters(), "n_evaluations": self.n_evaluations}
 
-    def estimate(self):
-        """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
-        dual = self.entropies.mean() - 0.5 * self.lam * (self.w @ self.w)
-        return dual, self.gaps.mean()
-
-    def certify(self):
-        """Rebuild w from alpha and return the exact primal, dual and gap of this point."""
-        self._rebuild()
-        loss, self.gaps[:] = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies)
-        penalty = 0.5 * self.lam * (self.w @ self.w)
-        primal, dual = loss.mean() + penalty, self.entropies.mean() - penalty
-        # A difference below its own rounding error proves no more than that error.
-        gap = max(primal - dual, 4.0 * np.finfo(np.float64).eps * primal)
-        return Certificate(float(primal), float(dual), float(gap))
-
-    def refresh(self):
-        """Recompute all gaps and tell the sampler (Osokin et al. 2016)."""
-        certificate = self.certify()
-        self.n_oracle_calls += self.problem.n_samples
-        self._tell_sampler()
-        return certificate
-
-    def _tell_sampler(self):
-        for i, gap in enumerate(self.gaps):
-            self.sampler.update(i, gap)
-
-
-def _generator(random_state):
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"random_state={random_state!r}: expected an integer >= 0, a "
-                          "numpy.random.Generator or None") from error
-
-
-def _check_number(name, value, low, high, others=""):
-    if not isinstance(value, Real) or not low < value <= high or not np.isfinite(value):
-        above = "" if high == np.inf else f" and at most {high:g}"
-        raise ValueError(f"{name}={value!r}: expected {others}a number above {low:g}{above}")
+    def set_counters(self, n_evaluations, **others):
+        """Take the numbers that `counters` returned."""
+        super().set_counters(**others)
+        self.n_evaluations = n_evaluations

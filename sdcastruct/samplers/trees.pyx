@@ -91,3 +91,18 @@ cdef class SumTree(Tree):
     def total(self):
         """Sum of all leaves."""
         return self.root
+
+
+cdef class MaxTree(Tree):
+    """A tree of maxima, to find the largest leaf."""
+
+    cdef double combine(self, double left, double right) noexcept nogil:
+        return left if left >= right else right
+
+    cdef Py_ssize_t argmax(self) noexcept nogil:
+        cdef Py_ssize_t k = 1
+        while k < self.first_leaf:
+            k *= 2
+            if self.nodes[k + 1] > self.nodes[k]:
+                k += 1
+        return k - self.first_leaf

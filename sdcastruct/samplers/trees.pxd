@@ -9,3 +9,7 @@ cdef class Tree:
 
 cdef class SumTree(Tree):
     cdef Py_ssize_t search(self, double u) noexcept nogil
+
+
+cdef class MaxTree(Tree):
+    cdef Py_ssize_t argmax(self) noexcept nogil

@@ -1,0 +1,114 @@
+"""Files from which a run goes on as if nothing had happened.
+
+A checkpoint is one ``.npz`` file without pickled objects: the arrays of the state, what the sampler
+has learned, the history so far, and a header in JSON with the counters, the random numbers and what
+the state belongs to. It is written next to its place and then moved there, so that a run that is
+killed leaves the previous checkpoint intact.
+"""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+FORMAT, VERSION = "sdcastruct checkpoint", 1
+
+
+def save(path, solver, state, history):
+    """Write a checkpoint.
+
+    Parameters
+    ----------
+    path : str or Path
+    solver : Solver
+    state : State
+    history : dict
+        Arrays of the history so far.
+    """
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        **_identity(solver, state),
+        "counters": state.counters(),
+        "random": _plain(state.stream.generator.bit_generator.state),
+    }
+    parts = {"state": state.arrays(), "sampler": state.sampler.memory(), "history": history}
+    arrays = {f"{part}/{name}": a for part, named in parts.items() for name, a in named.items()}
+    path = Path(path)
+    unfinished = path.with_name(path.name + ".part")
+    with open(unfinished, "wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+def load(path, solver, state):
+    """Bring a fresh state to where a checkpoint stands; return the history.
+
+    Raises
+    ------
+    ValueError
+        If the file is no checkpoint, or one of another run: it says what differs.
+    """
+    header, arrays = _read(path)
+    for name, value in _identity(solver, state).items():
+        if header[name] != value:
+            raise ValueError(
+                f"checkpoint {str(path)!r} belongs to another run: its {name} is "
+                f"{header[name]!r}, expected {value!r}"
+            )
+    for name, target in state.arrays().items():
+        target[...] = arrays[f"state/{name}"]
+    state.set_counters(**header["counters"])
+    state.sampler.remember(_part(arrays, "sampler"))
+    state.stream.generator.bit_generator.state = _restored(header["random"])
+    return _part(arrays, "history")
+
+
+def _identity(solver, state):
+    """Return what a checkpoint belongs to."""
+    return {"solver": repr(solver), "lam": state.lam, "problem": state.problem.fingerprint()}
+
+
+def _read(path):
+    """Return header and arrays of a checkpoint."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(str(arrays.pop("header")))
+        if header["format"] != FORMAT:
+            raise ValueError(f"format {header['format']!r}")
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{str(path)!r} is no readable checkpoint: {error}") from error
+    if header["version"] != VERSION:
+        raise ValueError(
+            f"checkpoint {str(path)!r} has version {header['version']}, expected {VERSION}"
+        )
+    return header, arrays
+
+
+def _part(arrays, part):
+    prefix = f"{part}/"
+    return {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
+
+
+def _plain(value):
+    """Return the state of a bit generator in terms of JSON."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": str(value.dtype)}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _restored(value):
+    if isinstance(value, dict):
+        if set(value) == {"array", "dtype"}:
+            return np.array(value["array"], value["dtype"])
+        return {name: _restored(part) for name, part in value.items()}
+    return value
