@@ -13,8 +13,6 @@ from libc.stdint cimport int64_t
 from sdcastruct.inference.engine cimport Engine
 
 from sdcastruct.models import Model
-from sdcastruct.models.checks import check_labels, check_rows, check_samples
-from sdcastruct.problem import Attributes, Problem, Regions, Template, Truth
 
 
 cdef class ChoiceEngine(Engine):
@@ -22,22 +20,21 @@ cdef class ChoiceEngine(Engine):
 
     Parameters
     ----------
-    first : int64 array of shape (n + 1,)
-        Sample i has first[i + 1] - first[i] candidates.
+    sizes : int64 array of shape (n,)
+        Number of candidates of each sample.
     """
 
-    cdef const int64_t[::1] first
+    cdef const int64_t[::1] sizes
 
-    def __init__(self, first):
-        self.first = first
-        self.scratch_size = 1  # none is needed; the least that can be allocated
+    def __init__(self, sizes):
+        self.sizes = sizes
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
         return 1
 
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                    double *scratch) except -1 nogil:
-        cdef Py_ssize_t t, T = self.first[i + 1] - self.first[i]
+        cdef Py_ssize_t t, T = self.sizes[i]
         cdef double largest = theta[0], total = 0.0
         for t in range(1, T):
             largest = max(largest, theta[t])
@@ -51,7 +48,7 @@ cdef class ChoiceEngine(Engine):
 
     cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
                     double *scratch) except -1 nogil:
-        cdef Py_ssize_t t, T = self.first[i + 1] - self.first[i]
+        cdef Py_ssize_t t, T = self.sizes[i]
         y[0] = 0
         for t in range(1, T):
             if theta[t] > theta[y[0]]:
@@ -71,12 +68,24 @@ class ChoiceModel(Model):
     def __init__(self, n_features):
         self.n_features = n_features
 
-    @property
-    def dim(self):
-        return self.n_features
+    def templates(self):
+        return {"candidate": (self.n_features, 1)}
+
+    def slots(self, x):
+        return {"candidate": x}
+
+    def regions(self, x):
+        T = np.shape(x)[0]
+        return np.ones(T), np.arange(T)
 
     def states(self, x):
         return np.array([np.shape(x)[0]])
+
+    def truth(self, x, y):
+        return np.eye(np.shape(x)[0])[y[0]]
+
+    def engine(self, X):
+        return ChoiceEngine(np.array([np.shape(x)[0] for x in X]))
 
     def bind(self, X, Y=None):
         """Check samples and pack them into a `Problem`.
@@ -87,21 +96,7 @@ class ChoiceModel(Model):
         Y : int array of shape (n,), optional
             Which candidate was chosen.
         """
-        check_samples(X)
-        rows, T = check_rows(X, self.n_features, row="candidate")
-        n, first = len(T), np.append(0, np.cumsum(T))
-        one_each = np.arange(n + 1)
-        # Candidate t of a sample has the slot t, a table of width 1.
-        slot = np.arange(first[n]) - np.repeat(first[:n], T)
-        attributes = Attributes(first, [Template(rows, first, slot, 0, 1)])
-        # One table of T marginals with counting number 1; it adds to the slots 0, ..., T - 1.
-        tables = np.stack([np.zeros_like(T), np.zeros_like(T), T, np.ones_like(T)], axis=1)
-        regions = Regions(first, one_each, T, np.ones(n), one_each, tables)
-        truth = None
-        if Y is not None:
-            chosen = check_labels(np.reshape(Y, (-1, 1)), np.ones_like(T), T)
-            truth = Truth(one_each, chosen, one_each, chosen)
-        return Problem(attributes, regions, ChoiceEngine(first), truth)
+        return super().bind(X, None if Y is None else np.reshape(Y, (-1, 1)))
 
     def decode(self, X, w):
         """Return the most probable choice of every sample, an int array of shape (n,)."""

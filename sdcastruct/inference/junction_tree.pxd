@@ -4,9 +4,10 @@ from sdcastruct.inference.engine cimport Engine
 from sdcastruct.simd.kernels cimport TableMap
 
 
-# A small table that belongs to part of the variables of a clique.
+# A small table over part of the nodes of a larger one.
 cdef struct Part:
-    TableMap map        # from the table of the clique
+    TableMap map        # from the large table
+    int64_t source      # where the large table begins in mu
     int64_t offset      # where the small table begins in theta or in mu
     int64_t size
 
@@ -24,7 +25,7 @@ cdef struct Clique:
     int64_t separator_size
     int64_t first_child, last_child
     int64_t first_factor, last_factor
-    int64_t first_output, last_output
+    int64_t first_below, last_below
 
 
 # All steps of inference on one graph, cliques before their parents.
@@ -34,8 +35,10 @@ cdef struct Plan:
     Py_ssize_t n_messages       # entries of all messages
     Py_ssize_t largest          # entries of the largest clique
     Clique *cliques
-    Part *factors
-    Part *outputs
+    Part *factors               # scores that enter the cliques, clique by clique
+    Part *below                 # separators that come from the cliques, clique by clique
+    Part *others                # tables of marginals that come last
+    Py_ssize_t n_others
     const int64_t *children     # cliques, those of one parent in a row
     # Axes of the tables of the cliques, clique by clique.
     const int64_t *axis_ptr
@@ -51,7 +54,7 @@ cdef class Schedule:
 
     cdef size_t keep(self, array)
     cdef TableMap map(self, states, large, small, tied=*)
-    cdef Part part(self, states, cliques, declared)
+    cdef Part part(self, states, large, declared)
 
 
 cdef class JunctionTreeEngine(Engine):

@@ -42,27 +42,32 @@ cdef class Schedule:
     factors : list of (clique, nodes, tied, offset)
         Tables of scores, where they begin in theta, and the clique that takes care of each. `tied`
         gives the column of theta of every entry, None means an entry of its own.
-    outputs : list of (clique, nodes, tied, offset)
-        Tables of marginals to be summed from the table of a clique, among them every separator.
+    below : list of (clique, nodes, tied, offset)
+        Every separator once, with a clique that is above all of its children.
+    others : list of (source, nodes, tied, offset)
+        Tables of marginals to be summed in the end, in this order, from larger ones; source is
+        (nodes, offset).
     graph : bytes
         What `Engine.graph` returns.
     """
 
-    def __init__(self, states, cliques, parent, separators, factors, outputs, bytes graph):
+    def __init__(self, states, cliques, parent, separators, factors, below, others, bytes graph):
         cdef Py_ssize_t c, n = len(cliques)
         cdef Clique *clique
         cdef Plan *plan = &self.plan
         self.graph = graph
         self.arrays = []
         factors, first_factor = _by_clique(factors, n)
-        outputs, first_output = _by_clique(outputs, n)
+        below, first_below = _by_clique(below, n)
         children = np.argsort(parent, kind="stable")
         first_child = np.searchsorted(np.asarray(parent)[children], np.arange(n + 1))
         plan.n_nodes, plan.n_cliques = len(states), n
         plan.cliques = <Clique *> calloc(n, sizeof(Clique))
         plan.factors = <Part *> calloc(len(factors) + 1, sizeof(Part))
-        plan.outputs = <Part *> calloc(len(outputs) + 1, sizeof(Part))
-        if plan.cliques == NULL or plan.factors == NULL or plan.outputs == NULL:
+        plan.below = <Part *> calloc(len(below) + 1, sizeof(Part))
+        plan.others = <Part *> calloc(len(others) + 1, sizeof(Part))
+        if (plan.cliques == NULL or plan.factors == NULL or plan.below == NULL
+                or plan.others == NULL):
             raise MemoryError("no memory for the schedule of a junction tree")
         for c in range(n):
             clique = &plan.cliques[c]
@@ -78,13 +83,16 @@ cdef class Schedule:
             clique.message = plan.n_messages
             clique.first_child, clique.last_child = first_child[c], first_child[c + 1]
             clique.first_factor, clique.last_factor = first_factor[c], first_factor[c + 1]
-            clique.first_output, clique.last_output = first_output[c], first_output[c + 1]
+            clique.first_below, clique.last_below = first_below[c], first_below[c + 1]
             plan.n_messages += clique.separator_size
             plan.largest = max(plan.largest, clique.size)
         for k, declared in enumerate(factors):
-            plan.factors[k] = self.part(states, cliques, declared)
-        for k, declared in enumerate(outputs):
-            plan.outputs[k] = self.part(states, cliques, declared)
+            plan.factors[k] = self.part(states, cliques[declared[0]], declared[1:])
+        for k, declared in enumerate(below):
+            plan.below[k] = self.part(states, cliques[declared[0]], declared[1:])
+        for k, declared in enumerate(others):
+            plan.others[k] = self.part(states, declared[0], declared[1:])
+        plan.n_others = len(others)
         axes = np.concatenate([nodes for nodes, _ in cliques])
         plan.children = <const int64_t *> self.keep(children)
         plan.axis_ptr = <const int64_t *> self.keep(
@@ -97,7 +105,8 @@ cdef class Schedule:
     def __dealloc__(self):
         free(self.plan.cliques)
         free(self.plan.factors)
-        free(self.plan.outputs)
+        free(self.plan.below)
+        free(self.plan.others)
 
     cdef size_t keep(self, array):
         """Return the address of an int64 copy that lives as long as the schedule."""
@@ -110,10 +119,11 @@ cdef class Schedule:
         self.arrays.append(base)
         return TableMap(n_blocks, run, constant, <const int32_t *> <size_t> base.ctypes.data)
 
-    cdef Part part(self, states, cliques, declared):
-        c, nodes, tied, offset = declared
+    cdef Part part(self, states, large, declared):
+        """Return a part of the table large = (nodes, offset)."""
+        nodes, tied, offset = declared
         size = table_size(states, nodes) if tied is None else int(tied.max()) + 1
-        return Part(self.map(states, cliques[c][0], nodes, tied), offset, size)
+        return Part(self.map(states, large[0], nodes, tied), large[1], offset, size)
 
 
 def _by_clique(parts, n_cliques):
@@ -274,9 +284,8 @@ cdef void upward(const Plan *plan, const double *theta, double *mu, double *mess
 
 cdef void downward(const Plan *plan, double *mu, const double *scales,
                    double *ratio) noexcept nogil:
-    """Multiply the tables of all cliques by mu_S / scale and sum the outputs from them."""
+    """Multiply the tables of all cliques by mu_S / scale and sum the other tables from them."""
     cdef const Clique *clique
-    cdef const Part *output
     cdef Py_ssize_t c, k
     for c in range(plan.n_cliques - 1, -1, -1):
         clique = &plan.cliques[c]
@@ -285,10 +294,15 @@ cdef void downward(const Plan *plan, double *mu, const double *scales,
             if clique.parent >= 0:
                 ratio[k] *= mu[clique.separator + k]
         kernels.expand_scale(&clique.to_separator, ratio, mu + clique.table)
-        for k in range(clique.first_output, clique.last_output):
-            output = &plan.outputs[k]
-            memset(mu + output.offset, 0, output.size * sizeof(double))
-            kernels.reduce_sum(&output.map, mu + clique.table, mu + output.offset)
+        for k in range(clique.first_below, clique.last_below):
+            marginalise(&plan.below[k], mu)
+    for k in range(plan.n_others):
+        marginalise(&plan.others[k], mu)
+
+
+cdef inline void marginalise(const Part *part, double *mu) noexcept nogil:
+    memset(mu + part.offset, 0, part.size * sizeof(double))
+    kernels.reduce_sum(&part.map, mu + part.source, mu + part.offset)
 
 
 cdef void max_upward(const Plan *plan, const double *theta, double *messages, double *best,

@@ -9,7 +9,7 @@ There are three ways to write one:
 - declare cliques: see `GraphModel`, no inference code;
 - in Python: subclass `Model` and write the methods `templates`, `slots`, `regions`, `states`,
   `infer`, `argmax` and `truth` for one input; `bind` does the rest;
-- in Cython: override `bind` and give the `Problem` an `Engine` of your own.
+- in Cython: the same, with an `engine` instead of `infer` and `argmax`.
 
 `sdcastruct.testing.check_model` proves the result.
 """
@@ -66,7 +66,7 @@ class Model(ABC):
             for i in range(problem.n_samples)
         ]
 
-    # What a model written in Python says about one input.
+    # What a model of one's own says about one input.
 
     def templates(self):
         """Return the tables of weights, {name: (number of attributes, width)}, as they lie in w."""
@@ -86,6 +86,10 @@ class Model(ABC):
         The second says to which entry of theta each marginal belongs, -1 for none.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement regions")
+
+    def engine(self, X):
+        """Return an `Engine` for these inputs; None means to call `infer` and `argmax`."""
+        return None
 
     def infer(self, x, theta):
         """Return the region marginals and the log-partition function at scores theta."""

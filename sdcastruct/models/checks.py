@@ -1,4 +1,7 @@
-"""Checks of samples: every error names the argument, the sample and what was expected."""
+"""Checks of samples: every error names the argument, the sample and what was expected.
+
+Models of one's own may use them too.
+"""
 
 from numbers import Integral
 

@@ -108,7 +108,7 @@ class JunctionTree(NamedTuple):
 
     @property
     def width(self):
-        """The treewidth: nodes of the largest clique, less one."""
+        """Nodes of the largest clique, less one; at least the treewidth of the graph."""
         return max(len(clique) for clique in self.cliques) - 1
 
     @property
@@ -207,7 +207,18 @@ class GraphModel(Model):
 
     def split_marginals(self, x, mu):
         """Return the marginals of the cliques of each kind, {kind: array (m, *n_states)}."""
-        layout = self._layout(0, _nodes(self._declared(0, x)))
+        return self._split(self._layout(0, _nodes(self._declared(0, x))), mu)
+
+    def marginals(self, X, w):
+        """Return the marginals of p(y | x; w) of every input, as `split_marginals` shapes them."""
+        problem, w = self.bind(X), self._check_weights(w)
+        layouts, which = self._layouts([self._declared(i, x) for i, x in enumerate(X)])
+        return [
+            self._split(layouts[k], problem.infer(i, problem.score(i, w))[0])
+            for i, k in enumerate(which)
+        ]
+
+    def _split(self, layout, mu):
         tables = {}
         for name, kind in self.cliques.items():
             size = int(np.prod(kind.n_states))
@@ -229,8 +240,10 @@ class GraphModel(Model):
         """Return (nodes, features) of every kind of clique of an input; no features is None."""
         try:
             x = self.cliques_of(x)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"X[{i}]: {error}") from error
+        except TypeError as error:
+            raise TypeError(f"X[{i}]: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"X[{i}]: {error}") from error
         if not hasattr(x, "items"):
             raise TypeError(
                 f"X[{i}] is {type(x).__name__}: expected a mapping with cliques "
@@ -286,8 +299,8 @@ class GraphModel(Model):
         tree = self._junction_tree(nodes, self._states(i, nodes))
         if tree.table_bytes > self.max_table_bytes:
             raise ValueError(
-                f"X[{i}] has treewidth {tree.width}: the table of its largest clique takes "
-                f"{tree.largest_table_bytes} bytes, those of all cliques {tree.table_bytes}, but "
+                f"X[{i}] has a junction tree of width {tree.width}: its largest table takes "
+                f"{tree.largest_table_bytes} bytes, all of them {tree.table_bytes}, but "
                 f"max_table_bytes={self.max_table_bytes}"
             )
         return _Layout(self.cliques, nodes, tree)
@@ -389,9 +402,9 @@ class PairwiseModel(GraphModel):
         nodes = np.arange(n_nodes or 0)[:, None]
         return {"nodes": (nodes, x[0]), "edges": edges if featureless else (edges, x[2])}
 
-    def split_marginals(self, x, mu):
+    def _split(self, layout, mu):
         """Return node marginals of shape (T, K) and edge marginals of shape (E, K, K)."""
-        tables = super().split_marginals(x, mu)
+        tables = super()._split(layout, mu)
         return tables["nodes"], tables["edges"]
 
 
@@ -431,7 +444,8 @@ class _Layout:
             self.tree.parent,
             separators,
             self._factors(),
-            self._outputs(),
+            self._below(),
+            self._others(),
             self.key,
         )
 
@@ -530,37 +544,49 @@ class _Layout:
                 factors.append((self._holder(nodes), nodes, kind.tied, offset))
         return factors
 
-    def _outputs(self):
-        """Return the tables that are summed from those of cliques, see `Schedule`.
+    def _below(self):
+        """Return every separator once, from the parent of the first child on the way down."""
+        first = {}
+        for separator, parent in zip(self.separators, self.tree.parent, strict=True):
+            if parent >= 0:
+                first[separator] = parent  # the last in the list is the first on the way down
+        return [(parent, s, None, self.offset[s]) for s, parent in first.items()]
 
-        A separator comes from the parent of the first of its children on the way down.
-        """
-        done, outputs = set(self.cliques), []
-        for c in range(len(self.cliques) - 1, -1, -1):
-            separator, parent = self.separators[c], self.tree.parent[c]
-            if parent >= 0 and separator not in done:
-                done.add(separator)
-                outputs.append((parent, separator, None, self.offset[separator]))
+    def _others(self):
+        """Return the tables that are neither cliques nor separators, see `Schedule`."""
+        known, others = {*self.cliques, *self.separators}, []
         for nodes, offset in self.offset.items():
-            if nodes not in done:
-                outputs.append((self._holder(nodes), nodes, None, offset))
+            if nodes not in known:
+                source = self._source(nodes)
+                others.append(((source, self.offset[source]), nodes, None, offset))
         for (name, nodes), offset in self.tied_offset.items():
-            outputs.append((self._holder(nodes), nodes, self.kinds[name].tied, offset))
-        return outputs
+            others.append(((nodes, self.offset[nodes]), nodes, self.kinds[name].tied, offset))
+        return others
 
     @cached_property
     def _holders(self):
         """The cliques that contain each node, smallest table first."""
+        return self._by_node(self.cliques)
+
+    @cached_property
+    def _sources(self):
+        """The cliques and separators that contain each node, smallest table first."""
+        return self._by_node([*self.cliques, *filter(None, self.separators)])
+
+    def _by_node(self, tables):
         holders = {}
-        by_size = np.argsort([table_size(self.states, c) for c in self.cliques], kind="stable")
-        for c in by_size.tolist():
-            for v in self.cliques[c]:
-                holders.setdefault(v, []).append(c)
+        for k in np.argsort([table_size(self.states, v) for v in tables], kind="stable").tolist():
+            for v in tables[k]:
+                holders.setdefault(v, []).append((k, tables[k]))
         return holders
 
     def _holder(self, nodes):
-        """Return the clique with the smallest table that contains these nodes."""
-        return next(c for c in self._holders[nodes[0]] if set(nodes) <= set(self.cliques[c]))
+        """Return the number of the clique with the smallest table that contains these nodes."""
+        return next(k for k, held in self._holders[nodes[0]] if set(nodes) <= set(held))
+
+    def _source(self, nodes):
+        """Return the smallest clique or separator that contains these nodes."""
+        return next(held for _, held in self._sources[nodes[0]] if set(nodes) <= set(held))
 
 
 def _nodes(declared):

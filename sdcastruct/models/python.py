@@ -1,4 +1,4 @@
-"""Binding of models that are written in Python: from what they say about one input to a problem."""
+"""Binding of models that say in Python what their slots and regions are, one input at a time."""
 
 import numpy as np
 from scipy import sparse
@@ -19,10 +19,13 @@ def bind_python(model, X, Y):
     states = [np.asarray(model.states(x), np.int64) for x in X]
     n_nodes = np.array([s.size for s in states], np.int64)
     n_regions = np.array([counting.size for counting, _ in declared], np.int64)
+    engine = model.engine(X)
+    if engine is None:
+        engine = PythonEngine(model, X, n_nodes, n_slots, n_regions)
     return Problem(
         attributes,
         _pack_regions(declared),
-        PythonEngine(model, X, n_nodes, n_slots, n_regions),
+        engine,
         None if Y is None else _pack_truth(model, X, Y, states, n_nodes, declared),
     )
 

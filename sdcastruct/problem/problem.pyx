@@ -64,6 +64,7 @@ cdef class Problem:
 
     def __init__(self, Attributes attributes, Regions regions, Engine engine, Truth truth=None):
         self.attributes, self.regions, self.engine = attributes, regions, engine
+        engine.scratch_size = max(engine.scratch_size, 1)
         self.n_samples = attributes.n_samples
         self.dim = attributes.dim
         self.n_marginals = regions.region_ptr[regions.n_samples]

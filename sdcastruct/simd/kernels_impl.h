@@ -90,72 +90,108 @@ static void pair_table(const double *a, const double *E, const double *restrict 
     }
 }
 
-static void expand_add(const TableMap *map, const double *restrict x, double *restrict table) {
-    const ptrdiff_t run = map->run;
-    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-        const double *small = x + map->base[b];
-        if (map->constant)
-            for (ptrdiff_t l = 0; l < run; l++) table[l] += small[0];
-        else
+/* Maps between tables often have runs of one or two states: with a constant length the loop over a run disappears. */
+#define BY_RUN(CALL)                      \
+    switch (map->run) {                   \
+        case 1: CALL(1); break;           \
+        case 2: CALL(2); break;           \
+        case 4: CALL(4); break;           \
+        default: CALL(map->run); break;   \
+    }
+
+SDCA_INLINE void expand_add_runs(const TableMap *map, const double *restrict x, double *restrict table,
+                                 const ptrdiff_t run) {
+    if (map->constant)
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+            const double small = x[map->base[b]];
+            for (ptrdiff_t l = 0; l < run; l++) table[l] += small;
+        }
+    else
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+            const double *small = x + map->base[b];
             for (ptrdiff_t l = 0; l < run; l++) table[l] += small[l];
-    }
+        }
 }
 
-static void expand_scale(const TableMap *map, const double *restrict x, double *restrict table) {
-    const ptrdiff_t run = map->run;
-    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-        const double *small = x + map->base[b];
-        if (map->constant)
-            for (ptrdiff_t l = 0; l < run; l++) table[l] *= small[0];
-        else
+static void expand_add(const TableMap *map, const double *x, double *table) {
+#define EXPAND_ADD(RUN) expand_add_runs(map, x, table, RUN)
+    BY_RUN(EXPAND_ADD)
+}
+
+SDCA_INLINE void expand_scale_runs(const TableMap *map, const double *restrict x, double *restrict table,
+                                   const ptrdiff_t run) {
+    if (map->constant)
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+            const double small = x[map->base[b]];
+            for (ptrdiff_t l = 0; l < run; l++) table[l] *= small;
+        }
+    else
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+            const double *small = x + map->base[b];
             for (ptrdiff_t l = 0; l < run; l++) table[l] *= small[l];
-    }
+        }
 }
 
-static void reduce_max(const TableMap *map, const double *restrict table, double *restrict x) {
-    const ptrdiff_t run = map->run;
-    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-        double *small = x + map->base[b];
-        if (map->constant) {
-            double largest = small[0];
+static void expand_scale(const TableMap *map, const double *x, double *table) {
+#define EXPAND_SCALE(RUN) expand_scale_runs(map, x, table, RUN)
+    BY_RUN(EXPAND_SCALE)
+}
+
+SDCA_INLINE void reduce_max_runs(const TableMap *map, const double *restrict table, double *restrict x,
+                                 const ptrdiff_t run) {
+    if (map->constant)
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+            double largest = x[map->base[b]];
 #pragma omp simd reduction(max : largest)
             for (ptrdiff_t l = 0; l < run; l++) largest = table[l] > largest ? table[l] : largest;
-            small[0] = largest;
-        } else {
+            x[map->base[b]] = largest;
+        }
+    else
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+            double *small = x + map->base[b];
             for (ptrdiff_t l = 0; l < run; l++) small[l] = table[l] > small[l] ? table[l] : small[l];
         }
-    }
 }
 
-static void reduce_sum(const TableMap *map, const double *restrict table, double *restrict x) {
-    const ptrdiff_t run = map->run;
-    for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-        double *small = x + map->base[b];
-        if (map->constant) {
+static void reduce_max(const TableMap *map, const double *table, double *x) {
+#define REDUCE_MAX(RUN) reduce_max_runs(map, table, x, RUN)
+    BY_RUN(REDUCE_MAX)
+}
+
+SDCA_INLINE void reduce_sum_runs(const TableMap *map, const double *restrict table, double *restrict x,
+                                 const ptrdiff_t run) {
+    if (map->constant)
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
             double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
             for (ptrdiff_t l = 0; l < run; l++) sum += table[l];
-            small[0] += sum;
-        } else {
+            x[map->base[b]] += sum;
+        }
+    else
+        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
+            double *small = x + map->base[b];
             for (ptrdiff_t l = 0; l < run; l++) small[l] += table[l];
         }
-    }
 }
 
-static void exp_sum(const TableMap *map, const double *restrict shift, double *restrict table, double *restrict x) {
-    const ptrdiff_t run = map->run;
-    double *row = table;
-    for (ptrdiff_t b = 0; b < map->n_blocks; b++, row += run) {
+static void reduce_sum(const TableMap *map, const double *table, double *x) {
+#define REDUCE_SUM(RUN) reduce_sum_runs(map, table, x, RUN)
+    BY_RUN(REDUCE_SUM)
+}
+
+/* The differences first, then one loop of exponentials over the whole table. */
+static void exp_sum(const TableMap *map, const double *shift, double *table, double *x) {
+    const ptrdiff_t n = map->n_blocks * map->run;
+    for (ptrdiff_t b = 0; b < map->n_blocks; b++) {
+        double *row = table + b * map->run;
         const double *high = shift + map->base[b];
-        if (map->constant) {
-            const double top = high[0];
-#pragma omp simd
-            for (ptrdiff_t l = 0; l < run; l++) row[l] = fast_exp(row[l] - top);
-        } else {
-#pragma omp simd
-            for (ptrdiff_t l = 0; l < run; l++) row[l] = fast_exp(row[l] - high[l]);
-        }
+        if (map->constant)
+            for (ptrdiff_t l = 0; l < map->run; l++) row[l] -= high[0];
+        else
+            for (ptrdiff_t l = 0; l < map->run; l++) row[l] -= high[l];
     }
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < n; j++) table[j] = fast_exp(table[j]);
     reduce_sum(map, table, x);
 }
 

@@ -15,10 +15,9 @@ by 5 % after a success. The slots hold T K + K^2 numbers for a chain where the m
 hold T K^2, and the entropy H = log Z - <theta, m> needs no logarithm.
 
 The block gap g_i = log Z(s_i) - log Z(theta_i) - <s_i - theta_i, m_i> would need the oracle at s_i.
-Convexity of log Z bounds it by what the step has computed at theta' = theta_i + eta (s_i - theta_i)::
+Convexity of log Z bounds it by what the step has computed at theta' = theta + eta (s - theta)::
 
-    g_i >= log Z(theta') - log Z(theta_i) - eta <s_i - theta_i, m_i>
-           + (1 - eta) <s_i - theta_i, m' - m_i>
+    g_i >= log Z(theta') - log Z(theta) - eta <s - theta, m> + (1 - eta) <s - theta, m' - m>
 
 with equality at eta = 1, so that gap sampling costs nothing.
 """

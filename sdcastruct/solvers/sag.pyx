@@ -29,7 +29,6 @@ from libc.stdint cimport int64_t
 
 from sdcastruct.problem.problem cimport Problem, Workspace
 from sdcastruct.samplers.trees cimport MaxTree, SumTree
-from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.state cimport State
 
 from sdcastruct.problem import batch
@@ -243,7 +242,8 @@ cdef class SAGState(State):
 
     def certify(self):
         """Return the exact primal at w and the dual of p(. | x_i; w), by a full pass."""
-        return gradient_certificate(self.w, self.lam, *batch.loss_and_gradient(self.problem, self.w))
+        loss, gradient = batch.loss_and_gradient(self.problem, self.w)
+        return gradient_certificate(self.w, self.lam, loss, gradient)
 
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
