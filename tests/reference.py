@@ -1,10 +1,10 @@
-"""The judge: chain CRFs by enumeration of all labelings, sharing no code with the package.
+"""The judge: CRFs by enumeration of all labelings, sharing no code with the package.
 
-A sample with T nodes and K states has M = K^T labelings. Everything of Section 2 is written on
-the joint simplex of size M, from the definitions: scores s = -A^T w, log-partition phi(s), entropy,
-Kullback-Leibler divergence, corrected features psi(y) = F(x, y_i) - F(x, y), radius
-R = max_y ||psi(y)||^2. Marginals are sums over labelings. ``NaiveSDCA`` is Algorithm 2 with this
-oracle and bisection as its line search.
+A sample is its M labelings (K^T for a chain of T nodes with K states) and the features of each.
+Everything of Section 2 is written on the joint simplex of size M, from the definitions: scores
+s = -A^T w, log-partition phi(s), entropy, Kullback-Leibler divergence, corrected features
+psi(y) = F(x, y_i) - F(x, y), radius R = max_y ||psi(y)||^2. Marginals are sums over labelings.
+``NaiveSDCA`` is Algorithm 2 with this oracle and bisection as its line search.
 """
 
 from functools import cached_property
@@ -85,17 +85,22 @@ def divergence(joint_a, joint_b):
     return rel_entr(joint_a, joint_b).sum()
 
 
-class Sample:
-    """One chain (x, y) with all its labelings."""
+class EnumeratedSample:
+    """One sample (x, y): all labelings of x, shape (M, T), and the features of each, (M, dim).
 
-    def __init__(self, x, y, n_states):
-        self.n_states = n_states
-        self.labelings = enumerate_labelings(len(y), n_states)
-        self.regions = region_indicators(self.labelings, n_states)
-        self.counting = counting_numbers(len(y), n_states)
-        self.features = np.array([feature_map(x, z, n_states) for z in self.labelings])
-        self.truth = int(np.flatnonzero((self.labelings == y).all(axis=1))[0])
-        self.psi = self.features[self.truth] - self.features  # the columns of A_i, as rows
+    `regions` are the 0/1 marginals of each labeling, shape (M, r), `counting` their numbers; what
+    does not speak of marginals does without.
+    """
+
+    def __init__(self, labelings, features, y, regions=None, counting=None):
+        self.labelings, self.features = labelings, features
+        self.regions, self.counting = regions, counting
+        self.truth = self.row_of(y)
+        self.psi = features[self.truth] - features  # the columns of A_i, as rows
+
+    def row_of(self, y):
+        """Return which of all labelings y is."""
+        return int(np.flatnonzero((self.labelings == y).all(axis=1))[0])
 
     @property
     def radius(self):
@@ -121,12 +126,23 @@ class Sample:
         return divergence(self.joint(mu), self.joint(nu))
 
 
-class JointProblem:
-    """n chains, with primal and dual of Section 2 on the product of joint simplices."""
+class Sample(EnumeratedSample):
+    """One chain (x, y)."""
 
-    def __init__(self, X, Y, n_states):
-        self.samples = [Sample(x, y, n_states) for x, y in zip(X, Y, strict=True)]
-        self.dim = self.samples[0].psi.shape[1]
+    def __init__(self, x, y, n_states):
+        self.n_states = n_states
+        labelings = enumerate_labelings(len(y), n_states)
+        features = np.array([feature_map(x, z, n_states) for z in labelings])
+        regions = region_indicators(labelings, n_states)
+        super().__init__(labelings, features, y, regions, counting_numbers(len(y), n_states))
+
+
+class EnumeratedProblem:
+    """n samples, with primal and dual of Section 2 on the product of joint simplices."""
+
+    def __init__(self, samples):
+        self.samples = samples
+        self.dim = samples[0].psi.shape[1]
 
     def __len__(self):
         return len(self.samples)
@@ -157,10 +173,14 @@ class JointProblem:
 
     def optimum(self, lam):
         """Return w* = argmin P: Newton's method, its last steps without a look at the objective."""
-        functions = {"jac": self.gradient, "hess": self.hessian, "method": "trust-exact"}
+
+        def gradient(w, lam):
+            return lam * (w - self.w_hat(self.alpha_hat(w), lam))
+
+        functions = {"jac": gradient, "hess": self.hessian, "method": "trust-exact"}
         w = minimize(self.primal, np.zeros(self.dim), args=(lam,), **functions).x
         for _ in range(3):
-            w = w - np.linalg.solve(self.hessian(w, lam), self.gradient(w, lam))
+            w = w - np.linalg.solve(self.hessian(w, lam), gradient(w, lam))
         return w
 
     def alpha_hat(self, w):
@@ -189,6 +209,13 @@ class JointProblem:
         return np.concatenate(
             [s.marginals(joint) for s, joint in zip(self.samples, joints, strict=True)]
         )
+
+
+class JointProblem(EnumeratedProblem):
+    """n chains."""
+
+    def __init__(self, X, Y, n_states):
+        super().__init__([Sample(x, y, n_states) for x, y in zip(X, Y, strict=True)])
 
 
 def line_search_slope(c, a, b, curvature, gamma):

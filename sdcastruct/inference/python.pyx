@@ -14,17 +14,20 @@ cdef class PythonEngine(Engine):
     ----------
     model : Model
     inputs : list
-    node_counts, n_slots, n_regions : int64 arrays of shape (n,)
-        Numbers of nodes, and lengths of theta and mu, of each input.
+    states : list of int64 arrays
+        Number of states of each node of each input.
+    n_slots, n_regions : int64 arrays of shape (n,)
+        Lengths of theta and mu of each input.
     """
 
     cdef object model
-    cdef list inputs
+    cdef list inputs, states
     cdef const int64_t[::1] node_counts, n_slots, n_regions
 
-    def __init__(self, model, inputs, node_counts, n_slots, n_regions):
-        self.model, self.inputs = model, inputs
-        self.node_counts, self.n_slots, self.n_regions = node_counts, n_slots, n_regions
+    def __init__(self, model, inputs, states, n_slots, n_regions):
+        self.model, self.inputs, self.states = model, inputs, states
+        self.node_counts = np.array([s.size for s in states], np.int64)
+        self.n_slots, self.n_regions = n_slots, n_regions
         self.scratch_size = 1
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
@@ -47,8 +50,11 @@ cdef class PythonEngine(Engine):
         return np.array(<double[:self.n_slots[i]]> <double *> theta)
 
     cdef int call_infer(self, Py_ssize_t i, double[:] out, theta, double *log_z) except -1:
-        mu, value = self.model.infer(self.inputs[i], theta)
-        mu = np.asarray(mu, np.float64)
+        found = self.model.infer(self.inputs[i], theta)
+        if not isinstance(found, tuple) or len(found) != 2 or np.ndim(found[1]) != 0:
+            raise TypeError(f"infer(X[{i}], theta) returned {type(found).__name__}, "
+                            "expected a tuple (mu, log_z)")
+        mu, value = np.asarray(found[0], np.float64), found[1]
         if mu.shape != (out.shape[0],):
             raise ValueError(f"infer(X[{i}], theta) returned marginals of shape {mu.shape}, "
                              f"expected ({out.shape[0]},)")
@@ -65,5 +71,8 @@ cdef class PythonEngine(Engine):
         if y.shape != (out.shape[0],) or y.dtype.kind not in "iu":
             raise ValueError(f"argmax(X[{i}], theta) returned shape {y.shape} of {y.dtype}, "
                              f"expected ({out.shape[0]},) integers")
+        for v in np.flatnonzero((y < 0) | (y >= self.states[i])):
+            raise ValueError(f"argmax(X[{i}], theta)[{v}] is {y[v]}, expected a label from 0 to "
+                             f"{self.states[i][v] - 1}")
         np.asarray(out)[:] = y
         return 0

@@ -72,7 +72,7 @@ def check_labels(Y, lengths, n_states):
     n_states : int, or int array of shape (sum of lengths,)
         Number of states of every node.
     """
-    if not hasattr(Y, "__len__"):
+    if np.ndim(Y) == 0 if isinstance(Y, np.ndarray) else not hasattr(Y, "__len__"):
         raise TypeError(f"Y={Y!r}: expected a list of labellings")
     if len(Y) != lengths.size:
         raise ValueError(f"Y has {len(Y)} samples but X has {lengths.size}")

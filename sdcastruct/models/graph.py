@@ -32,6 +32,7 @@ from sdcastruct.inference.triangulation import (
 )
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import (
+    as_array,
     check_count,
     check_labels,
     check_nodes,
@@ -71,13 +72,18 @@ class Clique:
             raise ValueError(f"n_states={n_states!r}: expected at least one node")
         self.n_states = tuple(check_count("n_states", k, 1) for k in states)
         if n_features is not None:
-            n_features = check_count("n_features", n_features, 1)
+            n_features = check_count("n_features", n_features, 0)
         self.n_features = n_features
         self.tied = _check_tied(tied, self.n_states)
 
     def __repr__(self):
         tied = "" if self.tied is None else f", tied to {self.width} weights"
         return f"Clique({self.n_states}, n_features={self.n_features}{tied})"
+
+    @property
+    def dim(self):
+        """Number of weights."""
+        return self.width * (1 if self.n_features is None else self.n_features)
 
     @property
     def width(self):
@@ -170,7 +176,7 @@ class GraphModel(Model):
     @property
     def dim(self):
         """Number of weights."""
-        return sum((kind.n_features or 1) * kind.width for kind in self.cliques.values())
+        return sum(kind.dim for kind in self.cliques.values())
 
     def cliques_of(self, x):
         """Return the cliques of an input, a mapping as described above; by default x itself."""
@@ -229,7 +235,7 @@ class GraphModel(Model):
 
     def split_weights(self, w):
         """Return the weights of each kind of clique, {kind: array (F, width)}."""
-        sizes = [(kind.n_features or 1) * kind.width for kind in self.cliques.values()]
+        sizes = [kind.dim for kind in self.cliques.values()]
         tables = np.split(self._check_weights(w), np.cumsum(sizes)[:-1])
         return {
             name: table.reshape(-1, kind.width)
@@ -264,10 +270,14 @@ class GraphModel(Model):
 
     def _states(self, i, nodes):
         """Return the number of states of each node, as all cliques agree on it."""
-        n_nodes = 1 + max((int(v.max()) for v in nodes.values() if v.size), default=-1)
-        if n_nodes == 0:
+        known = np.unique(np.concatenate([v.ravel() for v in nodes.values()]))
+        if known.size == 0:
             raise ValueError(f"X[{i}] has no cliques: expected at least one")
-        states = np.zeros(n_nodes, np.int64)
+        for v in np.flatnonzero(known != np.arange(known.size)):
+            raise ValueError(
+                f"X[{i}] has node {known[-1]} but node {v} in no clique: expected every node in one"
+            )
+        states = np.zeros(known.size, np.int64)
         for name, kind in self.cliques.items():
             for axis, k in enumerate(kind.n_states):
                 v = nodes[name][:, axis]
@@ -277,8 +287,6 @@ class GraphModel(Model):
                         f"clique gives it {states[v[clash]]}"
                     )
                 states[v] = k
-        for v in np.flatnonzero(states == 0):
-            raise ValueError(f"X[{i}] has node {v} in no clique: expected every node in one")
         return states
 
     def _junction_tree(self, nodes, states):
@@ -397,10 +405,13 @@ class PairwiseModel(GraphModel):
         if not isinstance(x, tuple | list) or len(x) != len(names):
             found = f"{len(x)} items" if isinstance(x, tuple | list) else type(x).__name__
             raise TypeError(f"found {found}, expected a tuple ({', '.join(names)})")
-        n_nodes = np.shape(x[0])[0] if np.ndim(x[0]) == 2 or sparse.issparse(x[0]) else None
+        rows = x[0]
+        if not sparse.issparse(rows):
+            rows = as_array("nodes", rows, "expected rows of equal length")
+        n_nodes = rows.shape[0] if rows.ndim == 2 else None
         edges = check_nodes("edges", x[1], 2, n_nodes)
         nodes = np.arange(n_nodes or 0)[:, None]
-        return {"nodes": (nodes, x[0]), "edges": edges if featureless else (edges, x[2])}
+        return {"nodes": (nodes, rows), "edges": edges if featureless else (edges, x[2])}
 
     def _split(self, layout, mu):
         """Return node marginals of shape (T, K) and edge marginals of shape (E, K, K)."""
@@ -427,7 +438,6 @@ class _Layout:
 
     def __init__(self, kinds, nodes, tree):
         self.kinds, self.tree, self.states = kinds, tree, tree.states
-        self.key = _key(nodes)
         self.nodes = {name: [tuple(c) for c in rows.tolist()] for name, rows in nodes.items()}
         self.n_slots, self.n_marginals = 0, 0
         self.first_slot, self.offset, self.tied_offset, self.counting = {}, {}, {}, {}
@@ -446,8 +456,13 @@ class _Layout:
             self._factors(),
             self._below(),
             self._others(),
-            self.key,
+            self._graph(),
         )
+
+    def _graph(self):
+        """Return bytes that are equal where marginals mean the same: nodes of tables, and ties."""
+        ties = [(name, v, self.kinds[name].tied.tolist()) for name, v in self.tied_offset]
+        return repr((list(self.offset.items()), ties)).encode()
 
     def segments(self):
         """Return the segments of `Regions`: which tables of marginals add up in which slot."""
@@ -646,11 +661,14 @@ def _check_tied(tied, n_states):
         ordered = np.sort(np.indices(n_states).reshape(len(n_states), -1), axis=0)
         _, columns = np.unique(ordered, axis=1, return_inverse=True)
         return columns.reshape(n_states).astype(np.int64)
-    columns = np.asarray(tied)
+    columns = as_array("tied", tied, f"expected {n_states} integers")
     if columns.shape != n_states or columns.dtype.kind not in "iu":
         raise ValueError(
             f"tied has shape {columns.shape} of {columns.dtype}, expected {n_states} integers"
         )
-    if not np.array_equal(np.unique(columns), np.arange(columns.max() + 1)):
-        raise ValueError("tied skips a number: expected 0, 1, 2, ... up to its largest")
+    found = np.unique(columns)
+    if not np.array_equal(found, np.arange(found.size)):
+        raise ValueError(
+            f"tied has the numbers {found.tolist()}: expected 0, 1, 2, ... without a gap"
+        )
     return columns.astype(np.int64)

@@ -15,13 +15,13 @@ def bind_python(model, X, Y):
     X = list(X)
     attributes = _pack_attributes(model, X)
     n_slots = np.diff(attributes.slot_ptr)
-    declared = [_check_regions(i, *model.regions(x), n_slots[i]) for i, x in enumerate(X)]
-    states = [np.asarray(model.states(x), np.int64) for x in X]
+    declared = [_check_regions(i, model.regions(x), n_slots[i]) for i, x in enumerate(X)]
+    states = [_check_states(i, model.states(x)) for i, x in enumerate(X)]
     n_nodes = np.array([s.size for s in states], np.int64)
     n_regions = np.array([counting.size for counting, _ in declared], np.int64)
     engine = model.engine(X)
     if engine is None:
-        engine = PythonEngine(model, X, n_nodes, n_slots, n_regions)
+        engine = PythonEngine(model, X, states, n_slots, n_regions)
     return Problem(
         attributes,
         _pack_regions(declared),
@@ -33,8 +33,17 @@ def bind_python(model, X, Y):
 def _pack_attributes(model, X):
     """Return the attributes of all slots, template by template."""
     templates = model.templates()
+    if not hasattr(templates, "items") or not all(np.shape(t) == (2,) for t in templates.values()):
+        raise TypeError(
+            f"templates() returned {templates!r}: expected {{name: (number of attributes, width)}}"
+        )
     slots = [model.slots(x) for x in X]
     for i, found in enumerate(slots):
+        if not hasattr(found, "items"):
+            raise TypeError(
+                f"slots(X[{i}]) is {type(found).__name__}: expected {{name: attributes}} with "
+                f"names from {list(templates)}"
+            )
         for name in set(found) - set(templates):
             raise ValueError(f"slots(X[{i}]) names {name!r}: expected one of {list(templates)}")
     packed, filled, weight_offset = [], np.zeros(len(X), np.int64), 0
@@ -47,6 +56,7 @@ def _pack_attributes(model, X):
             n_attributes,
             f"slots(X[{{}}])[{name!r}]",
             columns=f"templates()[{name!r}][0]",
+            row="slot",
             least=0,
         )
         first = np.repeat(pointers(counts)[:-1], counts)
@@ -59,8 +69,26 @@ def _pack_attributes(model, X):
     return Attributes(pointers(filled), packed)
 
 
-def _check_regions(i, counting, slot, n_slots):
+def _check_states(i, states):
+    """Return the numbers of states of a sample as an int64 array."""
+    states = np.asarray(states)
+    if states.ndim != 1 or states.size == 0 or states.dtype.kind not in "iu":
+        raise ValueError(
+            f"states(X[{i}]) has shape {states.shape} of {states.dtype}: expected a vector of "
+            "integers, one per node"
+        )
+    for v in np.flatnonzero(states < 1):
+        raise ValueError(f"states(X[{i}])[{v}] is {states[v]}: expected at least one state")
+    return states.astype(np.int64)
+
+
+def _check_regions(i, regions, n_slots):
     """Return counting numbers and slot entries of a sample as arrays."""
+    if not isinstance(regions, tuple | list) or len(regions) != 2:
+        raise TypeError(
+            f"regions(X[{i}]) is {type(regions).__name__}: expected a tuple (counting, slot)"
+        )
+    counting, slot = regions
     counting, slot = np.asarray(counting, np.float64), np.asarray(slot)
     if counting.ndim != 1 or counting.shape != slot.shape or counting.size == 0:
         raise ValueError(
@@ -112,11 +140,12 @@ def _pack_truth(model, X, Y, states, n_nodes, declared):
     regions, slots = [], []
     for i, (x, y, (counting, slot)) in enumerate(zip(X, labels, declared, strict=True)):
         mu = np.asarray(model.truth(x, y))
-        if mu.shape != counting.shape or not np.isin(mu, (0, 1)).all():
+        if mu.shape != counting.shape:
             raise ValueError(
-                f"truth(X[{i}], Y[{i}]) has shape {mu.shape}: expected {counting.size} zeros and "
-                "ones"
+                f"truth(X[{i}], Y[{i}]) has shape {mu.shape}, expected ({counting.size},)"
             )
+        for j in np.flatnonzero(~np.isin(mu, (0, 1))):
+            raise ValueError(f"truth(X[{i}], Y[{i}])[{j}] is {mu[j]}: expected 0 or 1")
         regions.append(np.flatnonzero(mu))
         slots.append(slot[regions[-1]][slot[regions[-1]] >= 0])
     return Truth(

@@ -22,7 +22,6 @@ import numpy as np
 from sklearn.utils import Bunch
 from tqdm import tqdm
 
-from sdcastruct.solvers import checkpoint as checkpoints
 from sdcastruct.solvers.options import check_integer
 
 HISTORY = (
@@ -48,8 +47,14 @@ class Certificate(NamedTuple):
     def of(cls, primal, dual):
         """Return the certificate of two objective values.
 
-        A difference below its own rounding error proves no more than that error.
+        A difference below its own rounding error proves no more than that error. A dual above the
+        primal is no certificate at all: weak duality says that one of them is wrong.
         """
+        if primal - dual < -1e-9 * (1.0 + abs(primal) + abs(dual)):
+            raise RuntimeError(
+                f"the dual objective {dual!r} is above the primal {primal!r}: the dual point or "
+                "the inference of the model is wrong (see sdcastruct.testing.check_model)"
+            )
         gap = max(primal - dual, 4.0 * np.finfo(np.float64).eps * primal)
         return cls(float(primal), float(dual), float(gap))
 
@@ -102,6 +107,7 @@ class Solver(ABC):
     """An algorithm that minimises lam/2 ||w||^2 - 1/n sum_i log p(y_i | x_i; w)."""
 
     threads = False  # whether n_jobs may be more than one
+    resumes = True  # whether its states can be saved
 
     @abstractmethod
     def init(self, problem, lam, warm_start=None):
@@ -176,13 +182,15 @@ class Solver(ABC):
         check_integer("n_jobs", n_jobs, 1)
         if n_jobs > 1 and not self.threads:
             raise ValueError(f"n_jobs={n_jobs!r}: expected 1 for {type(self).__name__}")
+        if checkpoint is not None and not self.resumes:
+            raise ValueError(f"checkpoint={str(checkpoint)!r}: {type(self).__name__} cannot resume")
         _check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every)
         run = _Run(time.perf_counter())
         state = self.init(problem, lam, warm_start) if resume is None else resume
         if n_jobs > 1:
             state.n_jobs = n_jobs
         if checkpoint is not None and Path(checkpoint).exists():
-            run.go_on_from(checkpoints.load(checkpoint, self, state))
+            run.go_on_from(state.restore(checkpoint))
         options = _Options(tol, max_epochs, callback, certify_every, checkpoint, checkpoint_every)
         with tqdm(total=max_epochs, initial=run.n_epochs, unit="epoch", disable=not verbose) as bar:
             try:
@@ -228,7 +236,7 @@ class Solver(ABC):
         row = run.record(state, estimate)
         _show(bar, row, dual)
         if options.checkpoint is not None and _due(run.n_epochs, options.checkpoint_every):
-            checkpoints.save(options.checkpoint, self, state, run.history())
+            state.save(options.checkpoint, run.history())
         stop = options.callback is not None and options.callback(
             Bunch(**row, w=state.w.copy(), state=state)
         )

@@ -16,13 +16,12 @@ import numpy as np
 FORMAT, VERSION = "sdcastruct checkpoint", 1
 
 
-def save(path, solver, state, history):
+def save(path, state, history):
     """Write a checkpoint.
 
     Parameters
     ----------
     path : str or Path
-    solver : Solver
     state : State
     history : dict
         Arrays of the history so far.
@@ -30,7 +29,7 @@ def save(path, solver, state, history):
     header = {
         "format": FORMAT,
         "version": VERSION,
-        **_identity(solver, state),
+        **_identity(state),
         "counters": state.counters(),
         "random": _plain(state.stream.generator.bit_generator.state),
     }
@@ -45,7 +44,7 @@ def save(path, solver, state, history):
     os.replace(unfinished, path)
 
 
-def load(path, solver, state):
+def load(path, state):
     """Bring a fresh state to where a checkpoint stands; return the history.
 
     Raises
@@ -54,7 +53,7 @@ def load(path, solver, state):
         If the file is no checkpoint, or one of another run: it says what differs.
     """
     header, arrays = _read(path)
-    for name, value in _identity(solver, state).items():
+    for name, value in _identity(state).items():
         if header[name] != value:
             raise ValueError(
                 f"checkpoint {str(path)!r} belongs to another run: its {name} is "
@@ -68,9 +67,15 @@ def load(path, solver, state):
     return _part(arrays, "history")
 
 
-def _identity(solver, state):
-    """Return what a checkpoint belongs to."""
-    return {"solver": repr(solver), "lam": state.lam, "problem": state.problem.fingerprint()}
+def _identity(state):
+    """Return what a checkpoint belongs to; the random numbers are part of the state."""
+    options = {k: repr(v) for k, v in vars(state.solver).items() if k != "random_state"}
+    return {
+        "solver": type(state.solver).__name__,
+        "options": options,
+        "lam": state.lam,
+        "problem": state.problem.fingerprint(),
+    }
 
 
 def _read(path):

@@ -18,6 +18,7 @@ class LBFGS(Solver):
     """
 
     threads = True
+    resumes = False  # its memory of past gradients is SciPy's
 
     def __init__(self, memory=10):
         check_integer("memory", memory, 1)

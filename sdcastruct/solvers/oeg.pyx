@@ -82,7 +82,7 @@ class OEG(Solver):
         """
         check_number("lam", lam, 0.0, np.inf)
         other, w = start_of(problem, warm_start)
-        state = OEGState(problem, lam, copy.deepcopy(self.sampler), generator(self.random_state))
+        state = OEGState(self, problem, lam, copy.deepcopy(self.sampler))
         state.exact_gaps = self.exact_gaps
         if isinstance(other, OEGState):
             state.continue_from(other, self.epsilon)

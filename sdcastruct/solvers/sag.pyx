@@ -77,7 +77,7 @@ class SAG(Solver):
         check_number("lam", lam, 0.0, np.inf)
         _, w = start_of(problem, warm_start)
         sampler = Lipschitz() if self.sampling == "nus" else Uniform()
-        state = SAGState(problem, lam, sampler, generator(self.random_state))
+        state = SAGState(self, problem, lam, sampler)
         state.start_from(np.zeros(problem.dim) if w is None else w.copy())
         state.averaged = self.sampling == "nus"
         state.skips = self.line_search == "skip"
@@ -232,9 +232,9 @@ cdef class SAGState(State):
 
     def estimate(self):
         """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
-        if self.n_seen < self.problem.n_samples:
-            return 0.0, UNKNOWN_GAP
         w, n = self.w, self.problem.n_samples
+        if self.n_seen < n:
+            return 0.0, UNKNOWN_GAP
         gradient = self.direction / n + self.lam * w
         primal = self.losses.mean() + 0.5 * self.lam * (w @ w)
         gap = (gradient @ gradient) / (2.0 * self.lam)

@@ -88,7 +88,7 @@ class SDCA(Solver):
         """
         check_number("lam", lam, 0.0, np.inf)
         other, w = start_of(problem, warm_start)
-        state = SDCAState(problem, lam, copy.deepcopy(self.sampler), generator(self.random_state))
+        state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
         if isinstance(other, SDCAState):
             state.continue_from(other, self.epsilon)
         elif w is not None:

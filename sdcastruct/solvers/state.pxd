@@ -7,6 +7,7 @@ from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 cdef class State:
     cdef readonly Problem problem
     cdef readonly double lam
+    cdef readonly object solver
     cdef readonly Sampler sampler
     cdef readonly RandomStream stream
     cdef readonly int64_t n_updates, n_oracle_calls

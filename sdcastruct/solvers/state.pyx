@@ -6,6 +6,9 @@ and says what it knows (`arrays`), what it believes (`estimate`) and what it can
 
 from cpython.exc cimport PyErr_CheckSignals
 
+from sdcastruct.solvers import checkpoint
+from sdcastruct.solvers.options import generator
+
 # Steps between two looks at pending signals: rare enough to be free, often enough for Ctrl-C.
 cdef Py_ssize_t SIGNAL_INTERVAL = 16
 
@@ -15,6 +18,8 @@ cdef class State:
 
     Attributes
     ----------
+    solver : Solver
+        The solver that made it.
     problem : Problem
     lam : float
     sampler : Sampler
@@ -23,7 +28,8 @@ cdef class State:
         Steps and calls of the marginal oracle so far.
     """
 
-    def __init__(self, Problem problem, double lam, Sampler sampler, generator):
+    def __init__(self, solver, Problem problem, double lam, Sampler sampler):
+        self.solver = solver
         self.problem = problem
         self.lam = lam
         self.sampler = sampler
@@ -31,7 +37,7 @@ cdef class State:
         if sampler.n_samples != problem.n_samples:
             raise RuntimeError(
                 f"{type(sampler).__name__}.reset must call super().reset(problem, lam)")
-        self.stream = RandomStream(generator)
+        self.stream = RandomStream(generator(solver.random_state))
         self.space = Workspace(problem)
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil:
@@ -72,6 +78,18 @@ cdef class State:
     def certify(self):
         """Return the `Certificate` of the current point, by a full pass."""
         raise NotImplementedError(f"{type(self).__name__} does not implement certify")
+
+    def save(self, path, history=None):
+        """Write a file from which `restore` brings another state to where this one stands."""
+        checkpoint.save(path, self, history or {})
+
+    def restore(self, path):
+        """Take everything from a file that a state of the same solver, problem and lam has saved.
+
+        What follows is what would have followed there, bit for bit. Returns the history that the
+        file has.
+        """
+        return checkpoint.load(path, self)
 
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
