@@ -25,6 +25,9 @@ marginals", Section 3.2). Since A_i alpha_i depends on the marginals alone, ever
 holds for them. Counting numbers ``c`` (+1 on cliques, minus the multiplicity on separators) turn
 "entropy marginal" and "divergence marginal" into plain sums.
 
+Samples may have weights s_i (`Problem.weighted`): then phi_i, A_i and H(alpha_i) stand for s_i phi_i,
+s_i A_i and s_i H(alpha_i), and the block gaps are s_i F_i.
+
 Nothing here is fast: the solvers have their own kernels, and the tests hold them to these lines.
 """
 
@@ -91,10 +94,10 @@ def primal(problem, w, lam):
 
 
 def _loss(problem, i, w):
-    """Return phi_i(-A_i^T w) = log Z_i(w) - w^T F(x_i, y_i)."""
+    """Return phi_i(-A_i^T w) = log Z_i(w) - w^T F(x_i, y_i), times the weight of the sample."""
     theta = problem.score(i, w)
     _, log_z = problem.infer(i, theta)
-    return log_z - theta @ problem.gather(i, problem.truth(i))
+    return problem.weights[i] * (log_z - theta @ problem.gather(i, problem.truth(i)))
 
 
 def dual(problem, alpha, lam):
@@ -113,7 +116,8 @@ def dual(problem, alpha, lam):
     """
     v = w_hat(problem, alpha, lam)
     entropies = [
-        entropy(problem.counting(i), alpha[problem.block(i)]) for i in range(problem.n_samples)
+        problem.weights[i] * entropy(problem.counting(i), alpha[problem.block(i)])
+        for i in range(problem.n_samples)
     ]
     return float(-lam / 2 * (v @ v) + np.mean(entropies))
 
@@ -156,7 +160,8 @@ def w_hat(problem, alpha, lam):
 
 def _corrected_features(problem, i, mu):
     """Return A_i alpha_i = E[psi_i] = F(x_i, y_i) - E[F(x_i, y)], from the marginals of alpha_i."""
-    return problem.features(i, problem.gather(i, problem.truth(i) - mu))
+    difference = problem.gather(i, problem.truth(i) - mu)
+    return problem.weights[i] * problem.features(i, difference)
 
 
 def alpha_hat(problem, w):
@@ -219,7 +224,7 @@ def block_gaps(problem, w, alpha):
         theta = problem.score(i, w)
         _, log_z = problem.infer(i, theta)
         gaps[i] = log_z - entropy(problem.counting(i), mu) - theta @ problem.gather(i, mu)
-    return gaps
+    return gaps * problem.weights
 
 
 def non_uniformity(gaps):

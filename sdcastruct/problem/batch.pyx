@@ -29,9 +29,9 @@ def slot_marginals(Problem problem, const double[::1] alpha, double[::1] m):
 
 
 def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w):
-    """Write w-hat(alpha) = 1/(lam n) sum_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]) to w.
+    """Write w-hat(alpha) = 1/(lam n) sum_i s_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]) to w.
 
-    `m` are the slot marginals of alpha.
+    `m` are the slot marginals of alpha, s_i the weights of the samples.
     """
     cdef Workspace space = Workspace(problem)
     cdef double scale = 1.0 / (lam * problem.n_samples)
@@ -47,7 +47,7 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
             for j in range(problem.n_slots(i)):
                 space.m[j] = -block[j]
             problem.add_truth(i, 1.0, space.m)
-            problem.add(i, scale, space.m, &w[0])
+            problem.add(i, scale * problem.weights[i], space.m, &w[0])
 
 
 def entropies(Problem problem, const double[::1] alpha):
@@ -125,7 +125,7 @@ def infer_slots(Problem problem, const double[::1] theta, double[::1] m):
 
 
 def loss_and_gradient(Problem problem, const double[::1] w, int n_jobs=1):
-    """Return the mean of -log p(y_i | x_i; w) and its gradient, over `n_jobs` threads.
+    """Return the mean of -s_i log p(y_i | x_i; w) and its gradient, over `n_jobs` threads.
 
     Every thread sums a stretch of the samples; the sums are added in the order of the samples, so
     that the result depends on the number of threads only.
@@ -155,19 +155,19 @@ def _add_gradients(Problem problem, const double[::1] w, Py_ssize_t first, Py_ss
         for i in range(first, last):
             problem.score_into(i, &w[0], space.theta)
             problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-            total += log_z - problem.truth_score(i, space.theta)
+            total += problem.weights[i] * (log_z - problem.truth_score(i, space.theta))
             problem.gather_into(i, space.beta, space.m)
             problem.add_truth(i, -1.0, space.m)
-            problem.add(i, 1.0, space.m, &gradient[0])
+            problem.add(i, problem.weights[i], space.m, &gradient[0])
     return total
 
 
 def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
                     const double[::1] entropy):
-    """Return -log p(y_i | x_i; w) and KL(alpha_i || p(. | x_i; w)) of every sample.
+    """Return -log p(y_i | x_i; w) and KL(alpha_i || p(. | x_i; w)) of every sample, unweighted.
 
     The dual point is given by its slot marginals m and its entropies. At w = w-hat(alpha) the
-    divergences are the block duality gaps, and their mean is P - D.
+    weighted divergences are the block duality gaps, and their mean is P - D.
     """
     cdef Py_ssize_t n = problem.n_samples, i
     problem.check_labelled()

@@ -17,6 +17,8 @@ cdef class Problem:
     cdef readonly Py_ssize_t n_samples, dim, n_marginals
     cdef readonly bint labelled
     cdef readonly Truth labels
+    # The objective counts the loss of sample i weights[i] times.
+    cdef readonly const double[::1] weights
 
     cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,

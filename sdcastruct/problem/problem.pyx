@@ -60,9 +60,12 @@ cdef class Problem:
     engine : Engine
     truth : Truth, optional
         The true labellings.
+    weights : array of shape (n_samples,), optional
+        How many times the objective counts the loss of each sample; by default once.
     """
 
-    def __init__(self, Attributes attributes, Regions regions, Engine engine, Truth truth=None):
+    def __init__(self, Attributes attributes, Regions regions, Engine engine, Truth truth=None,
+                 weights=None):
         self.attributes, self.regions, self.engine = attributes, regions, engine
         engine.scratch_size = max(engine.scratch_size, 1)
         self.n_samples = attributes.n_samples
@@ -70,6 +73,7 @@ cdef class Problem:
         self.n_marginals = regions.region_ptr[regions.n_samples]
         self.labelled = truth is not None
         self.labels = truth
+        self.weights = _weights(weights, self.n_samples)
 
     cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
         self.attributes.score(i, w, theta)
@@ -117,6 +121,18 @@ cdef class Problem:
             raise ValueError("this problem was bound without labels Y")
         return 0
 
+    def weighted(self, weights):
+        """Return this problem with other weights of the samples; everything else is shared.
+
+        The objective is then lam/2 ||w||^2 - 1/n sum_i weights_i log p(y_i | x_i; w).
+
+        Parameters
+        ----------
+        weights : array of shape (n_samples,)
+            Numbers > 0.
+        """
+        return Problem(self.attributes, self.regions, self.engine, self.labels, weights)
+
     def block(self, Py_ssize_t i):
         """Return the slice of a dual point that holds the marginals of sample i."""
         self.check_index(i)
@@ -160,6 +176,7 @@ cdef class Problem:
         self.attributes.add_to(digest)
         if self.labelled:
             self.labels.add_to(digest)
+        digest.update(np.asarray(self.weights).tobytes())
         return digest.hexdigest()
 
     def score(self, Py_ssize_t i, w):
@@ -262,7 +279,7 @@ cdef class Problem:
         return alpha
 
     def radii(self):
-        """Return upper bounds of R_i = max_y ||F(x_i, y_i) - F(x_i, y)||^2, shape (n_samples,).
+        """Return upper bounds of R_i = max_y ||F(x_i, y_i) - F(x_i, y)||^2, times the weights.
 
         With attributes >= 0 no two feature vectors have a negative product, so that
         R_i <= ||F(x_i, y_i)||^2 + max_y ||F(x_i, y)||^2, with equality when some label does not
@@ -279,7 +296,8 @@ cdef class Problem:
                 self.add_truth(i, -1.0, &m[0])
         slot_ptr = np.asarray(self.attributes.slot_ptr)
         largest, negative = self.attributes.largest_norms2(self.regions.tables_per_slot(slot_ptr))
-        return truth + largest + np.where(negative, 2.0 * np.sqrt(truth * largest), 0.0)
+        radii = truth + largest + np.where(negative, 2.0 * np.sqrt(truth * largest), 0.0)
+        return radii * self.weights
 
 
 cdef class Workspace:
@@ -293,6 +311,16 @@ cdef class Workspace:
         self.m = self.theta + slots
         self.beta = self.m + slots
         self.scratch = self.beta + regions
+
+
+def _weights(weights, Py_ssize_t n_samples):
+    """Return weights of samples as a vector, or say what is wrong."""
+    if weights is None:
+        return np.ones(n_samples)
+    vector = _vector("weights", weights, n_samples)
+    for i in np.flatnonzero(~((vector > 0.0) & np.isfinite(vector))):
+        raise ValueError(f"weights[{i}] is {vector[i]}: expected a finite number > 0")
+    return vector.copy()
 
 
 def _vector(name, values, Py_ssize_t length):

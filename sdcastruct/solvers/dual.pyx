@@ -3,7 +3,10 @@
 A dual point is one distribution per sample; all that the primal sees of it are its slot marginals
 m_i, and all that the dual needs beyond are its entropies H_i::
 
-    w = w_hat(m),     P - D = 1/n sum_i g_i,     g_i = log Z_i(w) - H_i - <theta_i(w), m_i>
+    w = w_hat(m),     P - D = 1/n sum_i g_i,     g_i = s_i (log Z_i(w) - H_i - <theta_i(w), m_i>)
+
+with s_i the weight of the sample, mostly 1. For its block alone a weight is like a smaller lam:
+divided by s_i, n times the dual has lam n / s_i in the place of lam n.
 """
 
 import numpy as np
@@ -54,15 +57,18 @@ cdef class DualState(State):
 
     def estimate(self):
         """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
-        dual = self.entropies.mean() - 0.5 * self.lam * (self.w @ self.w)
-        return dual, self.gaps.mean()
+        entropy = np.mean(self.problem.weights * self.entropies)
+        return entropy - 0.5 * self.lam * (self.w @ self.w), self.gaps.mean()
 
     def certify(self):
         """Rebuild w from the dual point and return its exact primal, dual and gap."""
         self._rebuild()
-        loss, self.gaps[:] = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies)
+        losses, gaps = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies)
+        weights = np.asarray(self.problem.weights)
+        self.gaps[:] = weights * gaps
         penalty = 0.5 * self.lam * (self.w @ self.w)
-        return Certificate.of(loss.mean() + penalty, self.entropies.mean() - penalty)
+        loss, entropy = np.mean(weights * losses), np.mean(weights * self.entropies)
+        return Certificate.of(loss + penalty, entropy - penalty)
 
     def refresh(self):
         """Recompute all gaps and tell the sampler (Osokin et al. 2016)."""

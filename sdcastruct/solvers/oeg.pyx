@@ -155,7 +155,7 @@ cdef class OEGState(DualState):
         cdef double *m = &self.m_view[first]
         cdef double *direction = &self.old_view[0]          # s - theta
         cdef double *trial = direction + n_slots            # theta'
-        cdef double lam_n = self.lam * problem.n_samples
+        cdef double lam_n = self.lam * problem.n_samples / problem.weights[i]
         cdef double log_z = 0.0, entropy, gain, noise, gap, along, eta = self.etas_view[i]
         cdef Py_ssize_t j
 
@@ -182,7 +182,7 @@ cdef class OEGState(DualState):
                + (1.0 - eta) * kernels.dot(direction, space.m, n_slots))
         if self.exact_gaps and eta < 1.0:
             gap = self.gap_at(problem, space, i, along)
-        self.gaps_view[i] = max(gap, 0.0)
+        self.gaps_view[i] = max(gap, 0.0) * problem.weights[i]
         self.sampler.observe(i, self.gaps_view[i])
 
         self.n_updates += 1

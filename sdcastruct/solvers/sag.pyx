@@ -1,6 +1,7 @@
 """Stochastic average gradient for CRFs, with non-uniform sampling (Schmidt et al. 2015).
 
-State: w, the last gradient of every sample, kept as slots g_i = m_i - truth_i, and their sum
+State: w, the last gradient of every sample, kept as slots g_i = m_i - truth_i (times the weight of
+the sample, if it has one), and their sum
 d = sum_i F_i^T g_i over the samples seen so far, m of them. A step on sample i::
 
     d   <- d + F_i^T (g_new - g_i),     g_i <- g_new
@@ -164,9 +165,11 @@ cdef class SAGState(State):
             space.theta[j] *= self.c
         problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
         self.n_oracle_calls += 1
-        self.losses_view[i] = log_z - problem.truth_score(i, space.theta)
+        self.losses_view[i] = problem.weights[i] * (log_z - problem.truth_score(i, space.theta))
         problem.gather_into(i, space.beta, space.m)
         problem.add_truth(i, -1.0, space.m)
+        for j in range(n_slots):
+            space.m[j] *= problem.weights[i]
 
         if not seen:
             self.lipschitz_view[i] = 0.5 * self.sums.nodes[1] / self.n_seen if self.n_seen else 1.0
@@ -202,7 +205,7 @@ cdef class SAGState(State):
         cdef Py_ssize_t n_slots = problem.n_slots(i), j
         cdef double *along = &self.trial_view[0]        # scores of the gradient
         cdef double *trial = along + n_slots
-        cdef double norm2, log_z = 0.0, L = self.lipschitz_view[i]
+        cdef double norm2, loss, log_z = 0.0, L = self.lipschitz_view[i]
         cdef bint changed = False
         if self.skips and self.skipped_view[i] > 0:
             self.skipped_view[i] -= 1
@@ -219,8 +222,8 @@ cdef class SAGState(State):
                     trial[j] = space.theta[j] - along[j] / L
                 problem.infer_into(i, trial, space.beta, &log_z, space.scratch)
                 self.n_oracle_calls += 1
-                if (log_z - problem.truth_score(i, trial)
-                        <= self.losses_view[i] - 0.5 * norm2 / L):
+                loss = problem.weights[i] * (log_z - problem.truth_score(i, trial))
+                if loss <= self.losses_view[i] - 0.5 * norm2 / L:
                     break
                 L *= 2.0
                 changed = True

@@ -200,7 +200,7 @@ cdef class SDCAState(DualState):
         cdef double *alpha = &self.alpha_view[first]
         cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
         cdef Py_ssize_t n_slots = problem.n_slots(i)
-        cdef double lam_n = self.lam * problem.n_samples
+        cdef double lam_n = self.lam * problem.n_samples / problem.weights[i]
         cdef double log_z = 0.0, gap, gamma
         cdef LineSearch line_search = self.line_search
         cdef Objective f
@@ -210,8 +210,8 @@ cdef class SDCAState(DualState):
 
         f.entropy = self.entropies_view[i]
         gap = max(log_z - f.entropy - kernels.dot(space.theta, m, n_slots), 0.0)
-        self.gaps_view[i] = gap
-        self.sampler.observe(i, gap)
+        self.gaps_view[i] = gap * problem.weights[i]
+        self.sampler.observe(i, self.gaps_view[i])
 
         problem.gather_into(i, space.beta, space.m)
         kernels.axpy(-1.0, m, space.m, n_slots)
