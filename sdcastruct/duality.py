@@ -25,8 +25,8 @@ marginals", Section 3.2). Since A_i alpha_i depends on the marginals alone, ever
 holds for them. Counting numbers ``c`` (+1 on cliques, minus the multiplicity on separators) turn
 "entropy marginal" and "divergence marginal" into plain sums.
 
-Samples may have weights s_i (`Problem.weighted`): then phi_i, A_i and H(alpha_i) stand for s_i phi_i,
-s_i A_i and s_i H(alpha_i), and the block gaps are s_i F_i.
+Samples may have weights s_i (`Problem.weighted`): then phi_i, A_i and H(alpha_i) stand for
+s_i phi_i, s_i A_i and s_i H(alpha_i), and the block gaps are s_i F_i.
 
 Nothing here is fast: the solvers have their own kernels, and the tests hold them to these lines.
 """

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from sdcastruct.models.python import bind_python
+from sdcastruct.problem import batch
 
 
 class Model(ABC):
@@ -55,8 +56,7 @@ class Model(ABC):
 
     def decode(self, X, w):
         """Return a most probable labelling of every input, a list of int arrays."""
-        problem, w = self.bind(X), self._check_weights(w)
-        return [problem.decode(i, problem.score(i, w)) for i in range(problem.n_samples)]
+        return batch.decode(self.bind(X), self._check_weights(w))
 
     def marginals(self, X, w):
         """Return the marginals of p(y | x; w) of every input, as `split_marginals` shapes them."""

@@ -54,7 +54,6 @@ cdef class Template:
             "entry_row": np.asarray(attributes.indices, np.int32),
             "entry_value": np.asarray(attributes.data, np.float64),
         }
-        self.arrays.update(_gram(self.n_attributes, **self.arrays))
         self.block.width = width
         self.block.weight_offset = weight_offset
         self.block.slot_ptr = <const int64_t *> self.address("slot_ptr", np.int64)
@@ -62,6 +61,12 @@ cdef class Template:
         self.block.entry_ptr = <const int64_t *> self.address("entry_ptr", np.int64)
         self.block.entry_row = <const int32_t *> self.address("entry_row", np.int32)
         self.block.entry_value = <const double *> self.address("entry_value", np.float64)
+
+    def prepare_norms(self):
+        """Compute what `norm2` needs, unless that was done; prediction does without."""
+        if self.block.diagonal != NULL:
+            return
+        self.arrays.update(_gram(self.n_attributes, **self.arrays))
         self.block.diagonal = <const double *> self.address("diagonal", np.float64)
         self.block.pair_ptr = <const int64_t *> self.address("pair_ptr", np.int64)
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
@@ -106,6 +111,11 @@ cdef class Attributes:
             end = template.block.weight_offset + template.n_attributes * template.block.width
             self.dim = max(self.dim, end)
 
+    def prepare_norms(self):
+        """Compute what `norm2` needs, unless that was done; prediction does without."""
+        for template in self.templates:
+            template.prepare_norms()
+
     cdef void score(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
         """Write the slot scores of sample i at weights w."""
         cdef Py_ssize_t k
@@ -114,7 +124,7 @@ cdef class Attributes:
             kernels.score(self.blocks[k], i, w, theta)
 
     cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil:
-        """Return ||E_m[F]||^2 for slot marginals m."""
+        """Return ||E_m[F]||^2 for slot marginals m, after `prepare_norms`."""
         cdef double total = 0.0
         cdef Py_ssize_t k
         for k in range(self.n_blocks):

@@ -95,6 +95,23 @@ def marginals(Problem problem, const double[::1] w):
     return out
 
 
+def decode(Problem problem, const double[::1] w):
+    """Return a most probable labelling of every sample, a list of int arrays."""
+    check_length("w", w.shape[0], problem.dim)
+    n_nodes = [problem.n_nodes(i) for i in range(problem.n_samples)]
+    ends = np.cumsum(n_nodes)
+    labels = np.empty(ends[len(ends) - 1], np.int64)
+    cdef int64_t[::1] view = labels
+    cdef const int64_t[::1] first = ends - n_nodes
+    cdef Workspace space = Workspace(problem)
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(problem.n_samples):
+            problem.score_into(i, &w[0], space.theta)
+            problem.engine.decode(i, space.theta, &view[first[i]], space.scratch)
+    return np.split(labels, ends[:len(ends) - 1])
+
+
 def scores(Problem problem, const double[::1] w):
     """Return the slot scores of all samples end to end."""
     check_length("w", w.shape[0], problem.dim)

@@ -73,6 +73,8 @@ cdef class Problem:
         self.n_marginals = regions.region_ptr[regions.n_samples]
         self.labelled = truth is not None
         self.labels = truth
+        if self.labelled:
+            attributes.prepare_norms()
         self.weights = _weights(weights, self.n_samples)
 
     cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
@@ -236,6 +238,7 @@ cdef class Problem:
     def features_norm2(self, Py_ssize_t i, m):
         """Return the squared norm of the expected features of slot marginals m."""
         self.check_index(i)
+        self.attributes.prepare_norms()
         cdef const double[::1] slots = _vector("m", m, self.n_slots(i))
         return self.norm2(i, &slots[0])
 
