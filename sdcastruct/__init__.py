@@ -1,20 +1,21 @@
 """Conditional random fields trained to a certified optimum.
 
-    >>> from sdcastruct import datasets
+    >>> from sdcastruct import CRF, datasets
     >>> from sdcastruct.models import ChainModel
     >>> from sdcastruct.solvers import SDCA
 
-See `sdcastruct.models` for what can be trained, `sdcastruct.solvers` for how, and
-`sdcastruct.duality` for what the certificates mean.
+`CRF` is a scikit-learn estimator for sequences. See `sdcastruct.models` for what else can be
+trained, `sdcastruct.solvers` for how, and `sdcastruct.duality` for what the certificates mean.
 """
 
 from importlib.metadata import version
 from pathlib import Path
 
 from sdcastruct import datasets, duality
+from sdcastruct.crf import CRF
 
 __version__ = version("sdcastruct")
-__all__ = ["__version__", "datasets", "duality", "get_include"]
+__all__ = ["CRF", "__version__", "datasets", "duality", "get_include"]
 
 
 def get_include():

@@ -3,7 +3,6 @@
 from itertools import chain
 
 import numpy as np
-from sklearn.preprocessing import LabelEncoder
 
 
 class SequenceLabelEncoder:
@@ -11,21 +10,24 @@ class SequenceLabelEncoder:
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels in sorted order; label ``classes_[k]`` has the code ``k``.
+    classes_ : list
+        The labels; label ``classes_[k]`` has the code ``k``. In sorted order where they can be
+        sorted, else in order of first occurrence.
     """
 
     def fit(self, y):
         """Learn the labels of ``y``, a list of label sequences."""
-        self._encoder = LabelEncoder().fit(list(chain.from_iterable(y)))
-        self.classes_ = self._encoder.classes_
+        labels = dict.fromkeys(_plain(label) for label in chain.from_iterable(y))
+        try:
+            self.classes_ = sorted(labels)
+        except TypeError:
+            self.classes_ = list(labels)
+        self._codes = {label: k for k, label in enumerate(self.classes_)}
         return self
 
     def transform(self, y):
         """Return one int64 array per sequence; labels not seen by ``fit`` are a ValueError."""
-        codes = self._encoder.transform(list(chain.from_iterable(y))).astype(np.int64)
-        ends = np.cumsum([len(labels) for labels in y])
-        return np.split(codes, ends[:-1])
+        return [self._encode(i, labels) for i, labels in enumerate(y)]
 
     def fit_transform(self, y):
         """Learn the labels of ``y`` and encode it."""
@@ -33,4 +35,18 @@ class SequenceLabelEncoder:
 
     def inverse_transform(self, codes):
         """Return the label sequences, as lists, of integer sequences."""
-        return [self.classes_[sequence].tolist() for sequence in codes]
+        return [[self.classes_[k] for k in sequence] for sequence in codes]
+
+    def _encode(self, i, labels):
+        try:
+            codes = [self._codes[_plain(label)] for label in labels]
+        except KeyError as error:
+            raise ValueError(
+                f"y[{i}] has the label {error.args[0]!r}, expected one of {self.classes_}"
+            ) from None
+        return np.array(codes, dtype=np.int64)
+
+
+def _plain(label):
+    """Return a label as a Python object, so that NumPy's scalars equal it."""
+    return label.item() if isinstance(label, np.generic) else label

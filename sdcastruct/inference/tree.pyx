@@ -22,17 +22,23 @@ message can underflow, that is, while the scores of a node and of its edges span
     q_v(k, k') = exp(theta(k, k') + l_v(k) - log m_v(k'))    the probability of k given k'
 
 and the same downward pass runs on the tables q_v, with a_v = m_v = 1.
+
+Pairs of states may be forbidden: then E has zeros, and the scores of what is left may span more
+than those of a node and its edges, so that the linear pass has to watch for numbers that get small.
 """
 
 import numpy as np
 
-from libc.math cimport exp, log
+from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy
 
 from sdcastruct.simd.kernels cimport kernels
 
 # exp(-708) is the smallest normal double; the rest is room for products with marginals.
 cdef double SAFE_RANGE = 600.0
+# With forbidden pairs no single factor may be below exp(-200), and no product below this.
+cdef double SAFE_RANGE_OF_PAIRS = 200.0
+cdef double SMALLEST = 1e-150
 
 
 cdef class TreeEngine(Engine):
@@ -50,11 +56,17 @@ cdef class TreeEngine(Engine):
         Which of the sample's slot tables each edge has.
     n_tables : int64 array of shape (n,)
         Number of slot tables of each sample.
+    allowed : float64 array of shape (n_states, n_states), optional
+        1 for pairs of states that an edge may have, 0 for those that it must not.
+    allowed_first : float64 array of shape (n_states,), optional
+        The same for the states of node 0; given if `allowed` is.
     """
 
     def __init__(self, Py_ssize_t n_states, const int64_t[::1] node_ptr,
                  const int64_t[::1] edge_ptr, const int64_t[:, ::1] edges,
-                 const int64_t[::1] tables, const int64_t[::1] n_tables):
+                 const int64_t[::1] tables, const int64_t[::1] n_tables, allowed=None,
+                 allowed_first=None):
+        self.allowed, self.allowed_first = allowed, allowed_first
         self.n_states = n_states
         self.node_ptr, self.n_tables = node_ptr, n_tables
         self.links = _root(node_ptr, edge_ptr, edges, tables)
@@ -65,7 +77,10 @@ cdef class TreeEngine(Engine):
         return self.node_ptr[i + 1] - self.node_ptr[i]
 
     def graph(self, Py_ssize_t i):
-        return np.asarray(self.links[self.node_ptr[i]:self.node_ptr[i + 1]]).tobytes()
+        links = np.asarray(self.links[self.node_ptr[i]:self.node_ptr[i + 1]]).tobytes()
+        if self.allowed is None:
+            return links
+        return links + np.asarray(self.allowed).tobytes() + np.asarray(self.allowed_first).tobytes()
 
     cdef const Link *forest(self, Py_ssize_t i) noexcept nogil:
         return <const Link *> &self.links[self.node_ptr[i], 0]
@@ -77,13 +92,22 @@ cdef class TreeEngine(Engine):
         cdef double *E = scratch
         cdef double *messages = E + S * K * K
         cdef double *buffer = messages + T * K
-        if linear_potentials(links, theta, T, K, S, mu, E, log_z, buffer):
-            linear_upward(links, T, K, E, mu, messages, log_z)
+        cdef Rules rules = self.rules()
+        if (linear_potentials(links, theta, T, K, S, rules, mu, E, log_z, buffer)
+                and linear_upward(links, T, K, E, rules, mu, messages, log_z)):
             downward(links, T, K, E, False, mu, messages, buffer)
         else:
-            log_upward(links, theta, T, K, mu, messages, log_z, buffer)
+            log_upward(links, theta, T, K, rules, mu, messages, log_z, buffer)
+            if log_z[0] == -INFINITY:
+                with gil:
+                    raise ValueError(f"sample {i} has no labelling that is allowed")
             downward(links, T, K, mu + T * K, True, mu, messages, buffer)
         return 0
+
+    cdef Rules rules(self) noexcept nogil:
+        if self.allowed is None:
+            return Rules(NULL, NULL)
+        return Rules(&self.allowed[0, 0], &self.allowed_first[0])
 
     cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
                     double *scratch) except -1 nogil:
@@ -92,7 +116,9 @@ cdef class TreeEngine(Engine):
         cdef const double *edge
         cdef double *best = scratch     # of the subtree below a node, given its state
         cdef double score, highest = 0.0
+        cdef Rules rules = self.rules()
         memcpy(best, theta, T * K * sizeof(double))
+        forbid_first(rules, K, best)
         for j in range(T):
             if links[j].parent < 0:
                 continue
@@ -100,6 +126,8 @@ cdef class TreeEngine(Engine):
             for k2 in range(K):
                 for k in range(K):
                     score = best[links[j].child * K + k] + edge[entry(links[j], k, k2, K)]
+                    if forbidden(rules, entry(links[j], k, k2, K)):
+                        score = -INFINITY
                     if k == 0 or score > highest:
                         highest = score
                 best[links[j].parent * K + k2] += highest
@@ -109,9 +137,14 @@ cdef class TreeEngine(Engine):
                 if links[j].parent >= 0:
                     edge = theta + T * K + links[j].table * K * K
                     score += edge[entry(links[j], k, y[links[j].parent], K)]
+                    if forbidden(rules, entry(links[j], k, y[links[j].parent], K)):
+                        score = -INFINITY
                 if k == 0 or score > highest:
                     highest = score
                     y[links[j].child] = k
+            if highest == -INFINITY:
+                with gil:
+                    raise ValueError(f"sample {i} has no labelling that is allowed")
         return 0
 
 
@@ -121,8 +154,22 @@ cdef inline Py_ssize_t entry(Link link, Py_ssize_t child, Py_ssize_t parent,
     return parent * K + child if link.parent_rows else child * K + parent
 
 
+cdef inline bint forbidden(Rules rules, Py_ssize_t entry) noexcept nogil:
+    """Return whether no edge may have this pair of states."""
+    return rules.pairs != NULL and rules.pairs[entry] == 0.0
+
+
+cdef inline void forbid_first(Rules rules, Py_ssize_t K, double *scores) noexcept nogil:
+    """Set the scores of states that node 0 must not have to -infinity."""
+    cdef Py_ssize_t k
+    if rules.first != NULL:
+        for k in range(K):
+            if rules.first[k] == 0.0:
+                scores[k] = -INFINITY
+
+
 cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T, Py_ssize_t K,
-                            Py_ssize_t S, double *u, double *E, double *shift,
+                            Py_ssize_t S, Rules rules, double *u, double *E, double *shift,
                             double *span) noexcept nogil:
     """Write u and E; return False if their range is too wide for linear space.
 
@@ -130,8 +177,8 @@ cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T
     """
     cdef double *edge_span = span + T
     cdef double *edge_high = edge_span + S
-    cdef double low, high
-    cdef Py_ssize_t v, s, j
+    cdef double low, high, safe = SAFE_RANGE if rules.pairs == NULL else SAFE_RANGE_OF_PAIRS
+    cdef Py_ssize_t v, s, j, k
     shift[0] = 0.0
     for s in range(S):
         kernels.range(theta + T * K + s * K * K, K * K, &low, &edge_high[s])
@@ -148,14 +195,23 @@ cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T
             span[links[j].child] += edge_span[links[j].table]
             span[links[j].parent] += edge_span[links[j].table]
     for v in range(T):
-        if not span[v] < SAFE_RANGE:
+        if not span[v] < safe:
             return False
+    if rules.pairs != NULL:
+        for k in range(K):
+            u[k] *= rules.first[k]
+        for s in range(S):
+            for k in range(K * K):
+                E[s * K * K + k] *= rules.pairs[k]
     return True
 
 
-cdef void linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *E, double *a,
-                        double *messages, double *log_z) noexcept nogil:
-    """Turn u into a, write the messages and add the logarithms of the scales to log_z."""
+cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *E,
+                        Rules rules, double *a, double *messages, double *log_z) noexcept nogil:
+    """Turn u into a, write the messages and add the logarithms of the scales to log_z.
+
+    Returns False if forbidden pairs leave numbers that are too small.
+    """
     cdef const double *table
     cdef double *message
     cdef double *node
@@ -169,6 +225,8 @@ cdef void linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const dou
         for k in range(K):
             node[k] /= total
         log_z[0] += log(total)
+        if rules.pairs != NULL and too_small(node, K, total):
+            return False
         if links[j].parent >= 0:
             table = E + links[j].table * K * K
             message = messages + links[j].child * K
@@ -180,10 +238,23 @@ cdef void linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const dou
             node = a + links[j].parent * K
             for k in range(K):
                 node[k] *= message[k]
+    return True
+
+
+cdef bint too_small(const double *x, Py_ssize_t K, double total) noexcept nogil:
+    """Return whether nothing is left, or anything that might vanish in the next step."""
+    cdef Py_ssize_t k
+    if total == 0.0:
+        return True
+    for k in range(K):
+        if 0.0 < x[k] < SMALLEST:
+            return True
+    return False
 
 
 cdef void log_upward(const Link *links, const double *theta, Py_ssize_t T, Py_ssize_t K,
-                     double *mu, double *messages, double *log_z, double *l) noexcept nogil:
+                     Rules rules, double *mu, double *messages, double *log_z,
+                     double *l) noexcept nogil:
     """Write q to the edge tables of mu, mu itself at the roots, ones elsewhere, and log Z.
 
     The node tables of mu hold l on the way; `l` is scratch memory for K numbers.
@@ -193,6 +264,7 @@ cdef void log_upward(const Link *links, const double *theta, Py_ssize_t T, Py_ss
     cdef double *q
     cdef Py_ssize_t j, k, k2
     memcpy(mu, theta, T * K * sizeof(double))
+    forbid_first(rules, K, mu)
     log_z[0] = 0.0
     for j in range(T):
         node = mu + links[j].child * K
@@ -205,6 +277,8 @@ cdef void log_upward(const Link *links, const double *theta, Py_ssize_t T, Py_ss
         for k2 in range(K):
             for k in range(K):
                 q[entry(links[j], k, k2, K)] = l[k] + edge[entry(links[j], k, k2, K)]
+                if forbidden(rules, entry(links[j], k, k2, K)):
+                    q[entry(links[j], k, k2, K)] = -INFINITY
             mu[links[j].parent * K + k2] += log_normalise(
                 q + entry(links[j], 0, k2, K), K, 1 if links[j].parent_rows else K)
         for k in range(K):
@@ -213,11 +287,15 @@ cdef void log_upward(const Link *links, const double *theta, Py_ssize_t T, Py_ss
 
 
 cdef double log_normalise(double *x, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:
-    """Replace x by exp(x) / sum exp(x); return log sum exp(x)."""
+    """Replace x by exp(x) / sum exp(x); return log sum exp(x). All -infinity becomes zero."""
     cdef double high = x[0], total = 0.0
     cdef Py_ssize_t k
     for k in range(1, n):
         high = max(high, x[k * stride])
+    if high == -INFINITY:
+        for k in range(n):
+            x[k * stride] = 0.0
+        return high
     for k in range(n):
         x[k * stride] = exp(x[k * stride] - high)
         total += x[k * stride]
@@ -237,6 +315,7 @@ cdef void downward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *
     cdef const double *table
     cdef double *pair
     cdef double *node
+    cdef double message
     cdef Py_ssize_t j, k
     for j in range(T - 1, -1, -1):
         if links[j].parent < 0:
@@ -245,7 +324,8 @@ cdef void downward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *
         pair = mu + T * K + links[j].edge * K * K
         table = E + (links[j].edge if per_edge else links[j].table) * K * K
         for k in range(K):
-            r[k] = mu[links[j].parent * K + k] / messages[links[j].child * K + k]
+            message = messages[links[j].child * K + k]
+            r[k] = mu[links[j].parent * K + k] / message if message > 0.0 else 0.0
         if links[j].parent_rows:
             kernels.vector_matrix(r, table, K, b)
             kernels.pair_table(r, table, node, K, pair, b + K)

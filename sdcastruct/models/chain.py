@@ -10,6 +10,8 @@ so that dim = A K + 3 K + K^2. Scores of a chain of T nodes: T K node scores, th
 transitions that all edges share. Marginals: T node tables, then T - 1 edge tables.
 """
 
+from numbers import Integral
+
 import numpy as np
 from scipy import sparse
 
@@ -28,6 +30,8 @@ class ChainModel(Model):
         Number of labels K of a node.
     n_features : int
         Number of attributes A of a node.
+    forbidden : list of pairs of int, optional
+        Transitions (from, to) that no labelling may have; (None, to) forbids to begin with a label.
 
     Examples
     --------
@@ -39,9 +43,13 @@ class ChainModel(Model):
     (2, 16)
     """
 
-    def __init__(self, n_states, n_features):
+    def __init__(self, n_states, n_features, forbidden=None):
         self.n_states = check_count("n_states", n_states, 1)
         self.n_features = check_count("n_features", n_features, 0)
+        self.forbidden = None if not forbidden else [tuple(pair) for pair in forbidden]
+        self._allowed = self._allowed_first = None
+        if self.forbidden:
+            self._set_allowed()
 
     @property
     def dim(self):
@@ -62,11 +70,13 @@ class ChainModel(Model):
         check_samples(X)
         rows, lengths = check_rows(X, self.n_features)
         labels = None if Y is None else check_labels(Y, lengths, self.n_states)
+        if labels is not None and self.forbidden:
+            self._check_transitions(labels, lengths)
         forest = Forest.chains(self.n_states, lengths)
         return Problem(
             self._attributes(rows, forest),
             forest.regions(),
-            forest.engine(),
+            forest.engine(self._allowed, self._allowed_first),
             None if Y is None else forest.truth(labels),
         )
 
@@ -85,6 +95,46 @@ class ChainModel(Model):
         w = self._check_weights(w)
         attributes, bias, transitions = np.split(w, [A * K, (A + 3) * K])
         return attributes.reshape(A, K), bias.reshape(3, K), transitions.reshape(K, K)
+
+    def forbid(self, nodes, transitions):
+        """Return scores of shapes (T, K) and (K, K), with -infinity for what is forbidden."""
+        if not self.forbidden:
+            return nodes, transitions
+        nodes = nodes.copy()
+        nodes[0][self._allowed_first == 0.0] = -np.inf
+        return nodes, np.where(self._allowed == 0.0, -np.inf, transitions)
+
+    def _set_allowed(self):
+        """Turn the forbidden transitions into tables of 0 and 1."""
+        K = self.n_states
+        self._allowed, self._allowed_first = np.ones((K, K)), np.ones(K)
+        for pair in self.forbidden:
+            if len(pair) != 2 or any(
+                not isinstance(k, Integral) or not 0 <= k < K for k in pair if k is not None
+            ):
+                raise ValueError(
+                    f"forbidden has {pair!r}: expected (from, to) with labels from 0 to {K - 1}"
+                )
+            before, after = pair
+            if after is None:
+                raise ValueError(f"forbidden has {pair!r}: expected a label to end with")
+            if before is None:
+                self._allowed_first[after] = 0.0
+            else:
+                self._allowed[before, after] = 0.0
+
+    def _check_transitions(self, labels, lengths):
+        """Check that the true labellings have no forbidden transition."""
+        node_ptr = pointers(lengths)
+        allowed = np.append(True, self._allowed[labels[:-1], labels[1:]] > 0.0)
+        allowed[node_ptr[:-1]] = self._allowed_first[labels[node_ptr[:-1]]] > 0.0
+        for at in np.flatnonzero(~allowed):
+            i = np.searchsorted(node_ptr, at, side="right") - 1
+            t = at - node_ptr[i]
+            before = None if t == 0 else int(labels[at - 1])
+            raise ValueError(
+                f"Y[{i}][{t}]: the transition {(before, int(labels[at]))} is forbidden"
+            )
 
     def _attributes(self, rows, forest):
         K, A = self.n_states, self.n_features

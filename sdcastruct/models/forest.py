@@ -58,10 +58,17 @@ class Forest:
         K = self.n_states
         return np.repeat(self.n_nodes, self.n_tables) * K + positions(self.n_tables) * K * K
 
-    def engine(self):
-        """Return the engine of these graphs."""
+    def engine(self, allowed=None, allowed_first=None):
+        """Return the engine of these graphs; see `TreeEngine` for what may be forbidden."""
         return TreeEngine(
-            self.n_states, self.node_ptr, self.edge_ptr, self.edges, self.tables, self.n_tables
+            self.n_states,
+            self.node_ptr,
+            self.edge_ptr,
+            self.edges,
+            self.tables,
+            self.n_tables,
+            allowed,
+            allowed_first,
         )
 
     def regions(self):
