@@ -273,7 +273,11 @@ GRAPH = {"pair": [[0, 1]], "mixed": [[1, 2]], "node": ([[2]], np.ones((1, 2)))}
         ({"pair": [[0, 1], [0, 2]]}, ValueError, r"\[0\] gives node 2 3 states, .* gives it 2"),
         ({"mixed": [[1, 0]]}, ValueError, r"\['mixed'\]\[0\] gives node 0 3 states, .* it 2"),
         ({"node": [[2]]}, TypeError, r"\['node'\]: expected a tuple \(nodes, features\)"),
-        ({"node": ([[2]], np.ones((2, 2)))}, ValueError, r"\['node'\] has 2 rows .* 1 cliques"),
+        (
+            {"node": ([[2]], np.ones((2, 2)))},
+            ValueError,
+            r"\['node'\]\[1\] has 2 rows .* 1 cliques",
+        ),
         ({"node": ([[2]], np.ones((1, 3)))}, ValueError, r"\['node'\].* has 3 columns, expected 2"),
         ({"node": ([[2]], [[1.0, NAN]])}, ValueError, r"\['node'\].* contains nan: .*finite"),
         ({"node": ([[2]], None)}, TypeError, r"\['node'\].* has dtype object, expected real"),

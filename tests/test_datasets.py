@@ -1,10 +1,9 @@
-"""The data sets are the published ones; attributes and matrices say the same thing."""
+"""The data sets are the published ones; templates and labels say what they should."""
 
 import hashlib
 import os
 import sys
 import threading
-from collections import Counter
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -19,9 +18,6 @@ from sdcastruct.features import SequenceLabelEncoder, Vectorizer, apply_template
 
 needs_corpora = pytest.mark.skipif(
     "SDCASTRUCT_DATA" not in os.environ, reason="SDCASTRUCT_DATA names no folder with the corpora"
-)
-corpora = st.lists(
-    st.lists(st.lists(st.sampled_from("abcdef"), max_size=4), max_size=4), max_size=4
 )
 
 
@@ -242,49 +238,6 @@ class TestTemplates:
         assert word_shape(word) == shape
 
 
-class TestVectorizer:
-    @given(corpora, st.integers(min_value=1, max_value=3))
-    def test_entries_are_counts(self, X, min_freq):
-        vectorizer = Vectorizer(min_freq=min_freq)
-        matrices = vectorizer.fit_transform(X)
-        total = Counter(attribute for x in X for token in x for attribute in token)
-        assert vectorizer.attributes_ == [a for a, count in total.items() if count >= min_freq]
-        assert len(matrices) == len(X)
-        for x, matrix in zip(X, matrices, strict=True):
-            expected = [[token.count(a) for a in vectorizer.attributes_] for token in x]
-            assert matrix.shape == (len(x), len(vectorizer.attributes_))
-            assert matrix.toarray().tolist() == expected
-
-    @given(corpora)
-    def test_layout(self, X):
-        for matrix in Vectorizer().fit_transform(X):
-            assert matrix.format == "csr"
-            assert matrix.dtype == np.float64
-            assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-            assert matrix.has_canonical_format
-
-    @given(corpora)
-    def test_transform_repeats_fit_transform(self, X):
-        vectorizer = Vectorizer(min_freq=2)
-        fitted = vectorizer.fit_transform(X)
-        for first, second in zip(fitted, vectorizer.transform(X), strict=True):
-            assert np.array_equal(first.toarray(), second.toarray())
-
-    def test_unseen_attributes_are_ignored(self):
-        vectorizer = Vectorizer().fit([[["a"], ["b"]]])
-        (matrix,) = vectorizer.transform([[["c", "b"], []]])
-        assert matrix.toarray().tolist() == [[0, 1], [0, 0]]
-
-    @pytest.mark.parametrize("token", ["word", {"word": 1.0}])
-    def test_token_is_not_a_list(self, token):
-        with pytest.raises(TypeError, match=r"X\[0\]\[1\] is a .*, expected a list"):
-            Vectorizer().fit([[["a"], token]])
-
-    def test_min_freq_below_one(self):
-        with pytest.raises(ValueError, match="min_freq is 0, expected at least 1"):
-            Vectorizer(min_freq=0).fit([[["a"]]])
-
-
 @given(st.lists(st.lists(st.sampled_from(["O", "B-NP", "I-NP"]), min_size=1), min_size=1))
 def test_labels_survive_the_round_trip(y):
     encoder = SequenceLabelEncoder()
@@ -295,5 +248,5 @@ def test_labels_survive_the_round_trip(y):
 
 
 def test_unseen_label():
-    with pytest.raises(ValueError, match="unseen labels"):
+    with pytest.raises(ValueError, match=r"y\[0\] has the label .* expected one of"):
         SequenceLabelEncoder().fit([["O"]]).transform([["B-NP"]])

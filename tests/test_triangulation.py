@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sdcastruct.inference.triangulation import (
     check_order,
+    check_running_intersection,
     junction_tree,
-    maximal_cliques,
     min_fill,
 )
 from sdcastruct.models import Clique, GraphModel
@@ -63,6 +63,10 @@ def filled(n_nodes, cliques, order):
     near = neighbours_of(n_nodes, cliques)
     found = [eliminate(near, v) for v in order]
     return {pair for clique in found for pair in combinations(sorted(clique), 2)}
+
+
+def maximal_cliques(n_nodes, cliques, order):
+    return junction_tree(n_nodes, cliques, order)[0]
 
 
 def edges_of(cliques):
@@ -140,61 +144,48 @@ def test_chordal_graphs_are_not_filled(graph):
 @given(ordered_graphs())
 def test_running_intersection(graph):
     n_nodes, cliques, order = graph
-    found = maximal_cliques(n_nodes, cliques, order)
-    upward, parent = junction_tree(found)
-    position = {c: k for k, c in enumerate(upward)}
-    assert sorted(upward) == list(range(len(found)))
-    assert all(p < 0 or position[c] < position[p] for c, p in enumerate(parent))
+    found, parent = junction_tree(n_nodes, cliques, order)
+    assert all(p < 0 or c < p for c, p in enumerate(parent))
     edges = [(c, p) for c, p in enumerate(parent) if p >= 0]
     assert all(set(found[c]) & set(found[p]) for c, p in edges)
     for v in range(n_nodes):
         assert connected({c for c, clique in enumerate(found) if v in clique}, edges)
 
 
-@given(st.lists(st.sets(st.integers(0, 6), min_size=1, max_size=4), min_size=1, max_size=6))
-def test_cliques_have_a_junction_tree_iff_some_tree_keeps_all_nodes_together(cliques):
-    sets = [set(clique) for clique in cliques]
-    try:
-        _, parent = junction_tree([tuple(clique) for clique in cliques])
-    except ValueError as error:
-        assert "no junction tree" in str(error)  # noqa: PT017
-        assert not reducible(sets)
-    else:
-        assert reducible(sets)
-        edges = [(c, p) for c, p in enumerate(parent) if p >= 0]
-        for v in set().union(*sets):
-            assert connected({c for c, clique in enumerate(sets) if v in clique}, edges)
+@given(ordered_graphs())
+def test_no_spanning_tree_has_larger_separators(graph):
+    found, parent = junction_tree(*graph)
+    sets = [set(clique) for clique in found]
+    total = sum(len(sets[c] & sets[p]) for c, p in enumerate(parent) if p >= 0)
+    # Prim's algorithm, on the complete graph of all cliques.
+    left, largest = set(range(1, len(sets))), 0
+    joined = {0}
+    while left:
+        weight, c = max((len(sets[a] & sets[b]), b) for a in joined for b in left)
+        largest += weight
+        joined.add(c)
+        left.remove(c)
+    assert total == largest
 
 
-def reducible(sets):
-    """Return whether sets have a junction tree, by the reduction of Graham.
-
-    Drop nodes that are in one set only, and sets within others, until nothing is left.
-    """
-    sets = [set(s) for s in sets]
-    while True:
-        members = [v for s in sets for v in s]
-        smaller = [{v for v in s if members.count(v) > 1} for s in sets]
-        kept = []
-        for k, s in enumerate(smaller):
-            if not any(s <= t for t in smaller[k + 1 :] + kept):
-                kept.append(s)
-        if kept == sets:
-            return len(sets) <= 1
-        sets = kept
+@given(ordered_graphs(), st.data())
+def test_running_intersection_is_checked(graph, source):
+    found, parent = junction_tree(*graph)
+    sets = [set(clique) for clique in found]
+    separators = [sets[c] & sets[p] if p >= 0 else set() for c, p in enumerate(parent)]
+    check_running_intersection(found, separators)
+    c = source.draw(st.integers(0, len(found) - 1))
+    separators[c] ^= {source.draw(st.sampled_from(sorted(sets[c])))}
+    with pytest.raises(ValueError, match="are not connected: no junction tree"):
+        check_running_intersection(found, separators)
 
 
-@pytest.mark.parametrize(
-    "cliques",
-    [
-        [(0, 1), (1, 2), (0, 2)],
-        [(0, 1), (1, 2), (2, 3), (3, 0)],
-        [(0, 1, 2), (2, 3, 4), (4, 5, 0)],
-    ],
-)
-def test_rings_of_cliques_have_no_junction_tree(cliques):
-    with pytest.raises(ValueError, match=r"no junction tree: expected those of a chordal graph"):
-        junction_tree(cliques)
+@pytest.mark.parametrize("n", [10, 3000])
+def test_hubs_are_no_trouble(n):
+    # All pairs of 3000 cliques would be 4.5 million.
+    cliques, parent = junction_tree(n + 1, [(0, v) for v in range(1, n + 1)], [*range(1, n + 1), 0])
+    assert len(cliques) == n
+    assert parent.count(-1) == 1
 
 
 def tree_width(n_nodes, cliques, order=None):
@@ -238,8 +229,9 @@ def test_the_width_of_a_complete_graph(n):
 
 def test_nodes_without_cliques_are_alone():
     assert min_fill(3, []) == [0, 1, 2]
-    assert maximal_cliques(3, [], [2, 0, 1]) == [(2,), (0,), (1,)]
-    assert junction_tree([(0,), (1,)])[1] == [-1, -1]
+    cliques, parent = junction_tree(3, [], [2, 0, 1])
+    assert sorted(cliques) == [(0,), (1,), (2,)]
+    assert parent == [-1, -1, -1]
 
 
 BAD_ORDERS = [

@@ -1,105 +1,155 @@
-"""Attribute lists to sparse matrices.
+"""Items to sparse matrices.
 
-A sentence of T tokens becomes x, a (T, A) CSR matrix: x[t, a] is how often attribute a occurs at
-token t. The corpus is built as one stacked matrix, which is then cut at the sentence bounds.
+A sequence of T items becomes x, a (T, A) CSR matrix: x[t, a] is the value of attribute a in item t,
+summed over its mentions. The corpus is built as one stacked matrix, of which the matrices of the
+sequences are views.
 """
 
-from collections import defaultdict
-from itertools import chain, compress, count, pairwise, repeat
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sdcastruct.features.items import keep_columns, occurrences, read
+from sdcastruct.features.vocabulary import Vocabulary
+from sdcastruct.models.checks import check_count
+
 
 class Vectorizer(BaseEstimator):
-    """Number the attributes of a corpus and count them token by token.
+    """Number the attributes of a corpus and write its items as rows of matrices.
+
+    An item is what python-crfsuite takes: a list, tuple or set of attribute names, or a dict from
+    names to numbers, bools, strings, dicts and lists. ``{"w": "cat"}`` names the attribute
+    ``w:cat``, with the value 1; nested names are joined in the same way; True is 1. Items of
+    different kinds may be mixed. An attribute with the value 0 gets a column, but no entry.
 
     Parameters
     ----------
     min_freq : int, default=1
-        Attributes with fewer occurrences in the corpus given to ``fit`` are left out.
+        Attributes with fewer mentions in the corpus given to ``fit`` are left out, whatever their
+        values.
 
     Attributes
     ----------
     attributes_ : list of str
-        The A attributes in order of first occurrence; ``attributes_[a]`` names column ``a``.
+        The A attributes in order of first mention; ``attributes_[a]`` names column ``a``. A set
+        mentions its names in no fixed order.
+    vocabulary_ : Vocabulary
+        The same in compact form.
+
+    Examples
+    --------
+    >>> from sdcastruct.features import Vectorizer
+    >>> vectorizer = Vectorizer()
+    >>> (x,) = vectorizer.fit_transform([[{"w": "cat", "length": 3}, ["w:cat", "last"]]])
+    >>> vectorizer.attributes_
+    ['w:cat', 'length', 'last']
+    >>> x.toarray()
+    array([[1., 3., 0.],
+           [1., 0., 1.]])
     """
 
     def __init__(self, min_freq=1):
         self.min_freq = min_freq
 
-    def fit(self, X):
+    @property
+    def attributes_(self):
+        check_is_fitted(self, "vocabulary_")
+        if self._names is None:
+            self._names = self.vocabulary_.names()
+        return self._names
+
+    def get_feature_names_out(self, input_features=None):
+        """Return ``attributes_`` as an array of objects."""
+        return np.array(self.attributes_, dtype=object)
+
+    def fit(self, X, y=None):
         """Learn the attributes of ``X``.
 
         Parameters
         ----------
-        X : list of lists of lists of str
-            Sentences, tokens, attributes.
+        X : list of sequences of items
+            No sequence is empty; an item may be.
+        y : ignored
 
         Returns
         -------
         self
         """
-        self._number(_tokens(X))
+        self.fit_transform_stacked(X)
         return self
 
-    def fit_transform(self, X):
-        """Learn the attributes of ``X`` and return its matrices, reading the strings once."""
-        tokens = _tokens(X)
-        return _matrices(self._number(tokens), tokens, X, len(self.attributes_))
+    def fit_transform(self, X, y=None):
+        """Learn the attributes of ``X`` and return its matrices, reading the items once."""
+        return _cut(*self.fit_transform_stacked(X))
 
     def transform(self, X):
         """Return the matrices of ``X``; attributes that ``fit`` has not kept are ignored.
 
         Parameters
         ----------
-        X : list of lists of lists of str
+        X : list of sequences of items
 
         Returns
         -------
         list of csr_array of shape (T, A)
-            float64 counts, int32 column indices sorted within a row.
+            float64 values, int32 column indices sorted within a row, no duplicates. Values and
+            indices are views of one stacked matrix.
         """
-        check_is_fitted(self, "attributes_")
-        tokens = _tokens(X)
-        attributes = chain.from_iterable(tokens)
-        columns = np.fromiter(map(self._columns.get, attributes, repeat(-1)), dtype=np.int32)
-        return _matrices(columns, tokens, X, len(self.attributes_))
+        return _cut(*self.transform_stacked(X))
 
-    def _number(self, tokens):
-        """Set ``attributes_``; return the column of every attribute occurrence, -1 if dropped."""
-        if self.min_freq < 1:
-            raise ValueError(f"min_freq is {self.min_freq}, expected at least 1")
-        codes = defaultdict(count().__next__)
-        occurrences = np.fromiter(map(codes.__getitem__, chain.from_iterable(tokens)), np.int32)
-        kept = np.bincount(occurrences, minlength=len(codes)) >= self.min_freq
-        column = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
-        self.attributes_ = list(compress(codes, kept.tolist()))
-        self._columns = {name: a for a, name in enumerate(self.attributes_)}
-        return column[occurrences]
+    def fit_transform_stacked(self, X):
+        """Learn the attributes of ``X`` and return one matrix, as ``transform_stacked`` does."""
+        min_freq = check_count("min_freq", self.min_freq, 1)
+        vocabulary = Vocabulary()
+        codes, values, indptr, lengths = read(X, vocabulary, learn=True)
+        if min_freq > 1:
+            kept = occurrences(codes, len(vocabulary)) >= min_freq
+            columns = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+            keep_columns(columns, codes, values, indptr)
+            vocabulary = vocabulary.keep(kept)
+        vocabulary.trim()
+        self.vocabulary_, self._names = vocabulary, None
+        return _stacked(codes, values, indptr, len(vocabulary)), lengths
+
+    def transform_stacked(self, X):
+        """Return the matrices of ``X`` as one.
+
+        Returns
+        -------
+        rows : csr_array of shape (sum of T_i, A)
+            The rows of all sequences, one after the other.
+        lengths : int64 array of shape (n,)
+            The numbers of items T_i.
+        """
+        check_is_fitted(self, "vocabulary_")
+        codes, values, indptr, lengths = read(X, self.vocabulary_, learn=False)
+        return _stacked(codes, values, indptr, len(self.vocabulary_)), lengths
 
 
-def _tokens(X):
-    """Return the tokens of all sentences; refuse what would iterate, but not over attributes."""
-    for i, sentence in enumerate(X):
-        for t, token in enumerate(sentence):
-            if isinstance(token, str | dict):
-                raise TypeError(
-                    f"X[{i}][{t}] is a {type(token).__name__}, expected a list of attribute strings"
-                )
-    return list(chain.from_iterable(X))
+def _stacked(columns, values, indptr, n_columns):
+    """Return entries as a CSR matrix in canonical form; the arrays become the matrix's own."""
+    n = indptr[-1]
+    if n <= np.iinfo(np.int32).max:  # else SciPy widens the indices of the stacked matrix as well
+        indptr = indptr.astype(np.int32)
+    rows = csr_array((values[:n], columns[:n], indptr), shape=(len(indptr) - 1, n_columns))
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
 
 
-def _matrices(columns, tokens, X, n_attributes):
-    """Return one CSR matrix per sentence of ``X`` from the columns of all its attributes."""
-    row_ends = np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)))
-    known = columns >= 0
-    indptr = np.zeros(len(tokens) + 1, dtype=np.int32)
-    indptr[1:] = np.concatenate([[0], np.cumsum(known)])[row_ends]
-    indices = columns[known]
-    stacked = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(tokens), n_attributes))
-    stacked.sum_duplicates()
-    bounds = np.cumsum([0, *map(len, X)])
-    return [stacked[first:last] for first, last in pairwise(bounds)]
+def _cut(rows, lengths):
+    """Return one CSR matrix per sequence, which shares the values and indices of all."""
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    matrices = []
+    for first, last in pairwise(bounds):
+        start, end = rows.indptr[first], rows.indptr[last]
+        ends = (rows.indptr[first : last + 1] - start).astype(np.int32, copy=False)
+        indices = rows.indices[start:end].astype(np.int32, copy=False)
+        own = (rows.data[start:end], indices, ends)
+        matrix = csr_array(own, shape=(last - first, rows.shape[1]))
+        matrix.has_canonical_format = True
+        matrices.append(matrix)
+    return matrices

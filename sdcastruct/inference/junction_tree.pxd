@@ -51,6 +51,7 @@ cdef class Schedule:
     cdef Plan plan
     cdef readonly bytes graph
     cdef list arrays            # keeps the memory that the plan points to
+    cdef dict maps
 
     cdef size_t keep(self, array)
     cdef TableMap map(self, states, large, small, tied=*)

@@ -15,6 +15,8 @@ The steps work on whole tables through maps between a table and a smaller one ov
 variables, see `TableMap` in simd/kernels.h. Samples with the same graph share one `Schedule`.
 """
 
+import math
+
 import numpy as np
 
 from libc.math cimport INFINITY
@@ -49,13 +51,16 @@ cdef class Schedule:
         (nodes, offset).
     graph : bytes
         What `Engine.graph` returns.
+    maps : dict
+        Maps between tables that other schedules have made already.
     """
 
-    def __init__(self, states, cliques, parent, separators, factors, below, others, bytes graph):
+    def __init__(self, states, cliques, parent, separators, factors, below, others, bytes graph,
+                 dict maps):
         cdef Py_ssize_t c, n = len(cliques)
         cdef Clique *clique
         cdef Plan *plan = &self.plan
-        self.graph = graph
+        self.graph, self.maps = graph, maps
         self.arrays = []
         factors, first_factor = _by_clique(factors, n)
         below, first_below = _by_clique(below, n)
@@ -115,9 +120,17 @@ cdef class Schedule:
 
     cdef TableMap map(self, states, large, small, tied=None):
         """Return the map from a table over nodes `large` to one over some of them."""
-        n_blocks, run, constant, base = table_map(states, large, small, tied)
-        self.arrays.append(base)
-        return TableMap(n_blocks, run, constant, <const int32_t *> <size_t> base.ctypes.data)
+        position = {v: axis for axis, v in enumerate(large)}
+        key = tuple(states[v] for v in large), tuple(position[v] for v in small)
+        if (key, tied is None) not in self.maps:
+            self.maps[key, tied is None] = table_map(*key, tied is not None)
+        run, constant, outer, inner = self.maps[key, tied is None]
+        columns = np.empty(0, np.int32) if tied is None else np.array(tied, np.int32)
+        self.arrays.append((outer, inner, columns))
+        cdef size_t first = 0 if tied is None else columns.ctypes.data
+        return TableMap(outer.size, inner.size, run, constant,
+                        <const int32_t *> <size_t> outer.ctypes.data,
+                        <const int32_t *> <size_t> inner.ctypes.data, <const int32_t *> first)
 
     cdef Part part(self, states, large, declared):
         """Return a part of the table large = (nodes, offset)."""
@@ -133,55 +146,63 @@ def _by_clique(parts, n_cliques):
 
 
 def strides(states, nodes):
-    """Return the strides of a row-major table over these nodes, shape (number of nodes,)."""
-    sizes = np.array([states[v] for v in nodes], np.int64)
-    return np.append(np.cumprod(sizes[::-1])[::-1], 1)[1:]
+    """Return the strides of a row-major table over these nodes, a list."""
+    steps, step = [], 1
+    for v in reversed(nodes):
+        steps.append(step)
+        step *= int(states[v])
+    return steps[::-1]
 
 
 def table_size(states, nodes):
     """Return the number of entries of a table over these nodes, as a Python integer."""
-    size = 1
-    for v in nodes:
-        size *= int(states[v])
-    return size
+    return math.prod(int(states[v]) for v in nodes)
 
 
-def table_map(states, large, small, tied=None):
-    """Return the `TableMap` from a table over nodes `large` to one over nodes `small`.
+def table_map(sizes, axes, tied=False):
+    """Return the `TableMap` from a table to a smaller one over some of its axes.
 
     Parameters
     ----------
-    states : int array
-        Number of states of each node.
-    large, small : sequences of nodes
-        Nodes of the axes of both tables; all of `small` are in `large`.
-    tied : int array, optional
-        Entries of the small table that are to be taken for one another have equal numbers here.
+    sizes : tuple of int
+        Numbers of states of the axes of the large table.
+    axes : tuple of int
+        Which of them the small table has, in the order of its own axes.
+    tied : bool
+        Whether entries of the small table are tied: then only single ones lie in a row.
 
     Returns
     -------
-    n_blocks, run : int
+    run : int
     constant : bool
-    base : int32 array of shape (n_blocks,)
+    outer, inner : int32 arrays
+        Entry (o * inner.size + i) * run + l of the large table belongs to entry outer[o] + inner[i]
+        of the small one, plus l unless it is constant.
     """
-    large, small = list(large), list(small)
-    step = dict(zip(small, strides(states, small), strict=True))
+    step = dict(zip(axes, strides(sizes, axes), strict=True))
     shared = 0      # trailing axes that both have in common
-    while (tied is None and shared < len(small)
-           and large[len(large) - 1 - shared] == small[len(small) - 1 - shared]):
+    while (not tied and shared < len(axes)
+           and axes[len(axes) - 1 - shared] == len(sizes) - 1 - shared):
         shared += 1
     absent = 0      # trailing axes that only the large one has
-    while absent < len(large) and large[len(large) - 1 - absent] not in step:
+    while absent < len(sizes) and len(sizes) - 1 - absent not in step:
         absent += 1
-    kept = large[:len(large) - max(shared, absent)]
-    base = np.zeros([states[v] for v in kept], np.int64)
-    for axis, v in enumerate(kept):
-        shape = [1] * len(kept)
-        shape[axis] = states[v]
-        base += (np.arange(states[v]) * step.get(v, 0)).reshape(shape)
-    base = base.ravel() if tied is None else np.asarray(tied).ravel()[base.ravel()]
-    run = table_size(states, large[len(kept):])
-    return base.size, run, absent > 0, base.astype(np.int32)
+    kept = len(sizes) - max(shared, absent)
+    run = math.prod(sizes[kept:])
+    middle = kept   # axes before it are the outer ones: two short tables instead of a long one
+    while middle > 0 and math.prod(sizes[middle:kept]) ** 2 < math.prod(sizes[:kept]):
+        middle -= 1
+    outer, inner = _offsets(sizes, step, 0, middle), _offsets(sizes, step, middle, kept)
+    return run, absent > 0, outer, inner
+
+
+def _offsets(sizes, step, Py_ssize_t first, Py_ssize_t last):
+    """Return where the entries of a table over axes first, ..., last - 1 stand in the small one."""
+    cdef Py_ssize_t axis
+    offsets = np.zeros(1, np.int64)
+    for axis in range(first, last):
+        offsets = np.add.outer(offsets, np.arange(sizes[axis]) * step.get(axis, 0)).ravel()
+    return offsets.astype(np.int32)
 
 
 cdef class JunctionTreeEngine(Engine):
@@ -316,7 +337,7 @@ cdef void max_upward(const Plan *plan, const double *theta, double *messages, do
         message = messages + clique.message
         potential(plan, clique, theta, messages, table)
         for k in range(clique.separator_size):
-            message[k] = -INFINITY
+            message[k], best[clique.message + k] = -INFINITY, 0.0
         for j in range(clique.size):
             k = entry_of(&clique.to_separator, j)
             if table[j] > message[k]:
@@ -342,4 +363,8 @@ cdef void backtrack(const Plan *plan, const double *best, double *chosen,
 
 cdef inline Py_ssize_t entry_of(const TableMap *map, Py_ssize_t j) noexcept nogil:
     """Return the entry of the small table that entry j of the large one belongs to."""
-    return map.base[j // map.run] + (0 if map.constant else j % map.run)
+    cdef Py_ssize_t block = j // map.run
+    cdef Py_ssize_t k = map.outer[block // map.n_inner] + map.inner[block % map.n_inner]
+    if map.columns != NULL:
+        k = map.columns[k]
+    return k if map.constant else k + j % map.run

@@ -1,13 +1,15 @@
-"""From a graph to a junction tree: elimination, maximal cliques, maximum-weight spanning tree.
+"""From a graph to a junction tree: elimination orders, maximal cliques, separators.
 
 Eliminating the nodes of a graph one by one, each time joining all neighbours of the node that goes,
-adds the edges that make the graph chordal. A node and its neighbours at that moment are a clique;
-the maximal ones, joined by a spanning tree of largest separators, are a junction tree: the cliques
-that contain a node are connected (running intersection). Sets of nodes are integers, bit v for
-node v.
+adds the edges that make the graph chordal. A node and its neighbours at that moment are a clique.
+What is left of a clique when its own nodes have gone is its separator; it lies in the clique of the
+next node to go. So the maximal cliques form a junction tree: those that contain a node are
+connected (running intersection), and no spanning tree of the cliques has larger separators. Sets of
+nodes are integers, bit v for node v.
 """
 
 import heapq
+from collections import Counter
 
 import numpy as np
 
@@ -56,86 +58,76 @@ def min_fill(n_nodes, cliques):
     return order
 
 
-def maximal_cliques(n_nodes, cliques, order):
-    """Return the maximal cliques of the graph triangulated along an elimination order.
-
-    Returns
-    -------
-    list of tuples
-        Nodes of a clique in the order in which they are eliminated.
-    """
-    graph = _Graph(n_nodes, cliques)
-    rank = {v: k for k, v in enumerate(order)}
-    found, covered = {}, set()
-    for v in order:
-        later = sorted(_bits(graph.neighbours[v]), key=rank.get)
-        found[v] = (v, *later)
-        for a, b in graph.missing_pairs(v):
-            graph.join(a, b)
-        graph.remove(v)
-    for clique in found.values():
-        # What is left of a clique without its first node lies in that of its second node.
-        if len(clique) > 1 and len(found[clique[1]]) == len(clique) - 1:
-            covered.add(clique[1])
-    return [found[v] for v in order if v not in covered]
-
-
-def junction_tree(cliques):
-    """Join cliques by a maximum-weight spanning forest; the weight is the size of the separator.
+def junction_tree(n_nodes, cliques, order):
+    """Triangulate a graph along an elimination order and join its maximal cliques in a tree.
 
     Parameters
     ----------
-    cliques : list of node sequences
+    n_nodes : int
+    cliques : iterable of node sequences
+        Nodes that are joined to each other.
+    order : list of int
+        All nodes.
 
     Returns
     -------
-    order : list of int
-        Cliques, every one before its parent.
+    cliques : list of tuples
+        Maximal cliques, every one before its parent; nodes in the order of elimination.
     parent : list of int
-        The parent of each clique, -1 at a root.
-
-    Raises
-    ------
-    ValueError
-        If the cliques have no junction tree: they are not those of a chordal graph.
+        The parent of each clique, -1 at a root. A clique shares with its parent all but those of
+        its nodes that are in no later clique.
     """
-    sets = [sum(1 << v for v in clique) for clique in cliques]
-    members = {}
-    for c, clique in enumerate(cliques):
-        for v in clique:
-            members.setdefault(v, []).append(c)
-    pairs = {(a, b) for group in members.values() for a in group for b in group if a < b}
-    weighted = sorted((-(sets[a] & sets[b]).bit_count(), a, b) for a, b in pairs)
-    leader, near = list(range(len(cliques))), [[] for _ in cliques]
-    total = 0
-    for weight, a, b in weighted:
-        root_a, root_b = _leader_of(leader, a), _leader_of(leader, b)
-        if root_a != root_b:
-            leader[root_a] = root_b
-            near[a].append(b)
-            near[b].append(a)
-            total -= weight
-    # In a forest, the cliques with node v are connected iff they outnumber the separators by one.
-    if sum(len(group) for group in members.values()) - total != len(members):
-        raise ValueError("the cliques have no junction tree: expected those of a chordal graph")
-    return _rooted(near)
+    found = _elimination_cliques(n_nodes, cliques, order)
+    holder = {}  # the first node of the maximal clique that a node's own clique lies in
+    for v in order:
+        holder.setdefault(v, v)
+        if len(found[v]) > 1 and len(found[found[v][1]]) == len(found[v]) - 1:
+            holder.setdefault(found[v][1], holder[v])
+    first = [v for v in order if holder[v] == v]
+    position = {v: c for c, v in enumerate(first)}
+    parent = []
+    for v in first:
+        u = v
+        while len(found[u]) > 1 and holder[found[u][1]] == v:
+            u = found[u][1]
+        parent.append(position[holder[found[u][1]]] if len(found[u]) > 1 else -1)
+    upward = _children_first(parent)
+    place = {c: k for k, c in enumerate(upward)}
+    return [found[first[c]] for c in upward], [place.get(parent[c], -1) for c in upward]
 
 
-def _rooted(near):
-    """Root every tree at its last node; return an order with children first, and the parents."""
-    parent, order = [None] * len(near), []
-    for root in range(len(near) - 1, -1, -1):
-        if parent[root] is not None:
-            continue
-        parent[root] = -1
-        queue = [root]
-        for c in queue:
-            for b in near[c]:
-                if parent[b] is None:
-                    parent[b] = c
-                    queue.append(b)
-        order.extend(queue)
-    return order[::-1], parent
+def _children_first(parent):
+    """Return an order of the nodes of a forest in which every node comes before its parent."""
+    children = [[] for _ in parent]
+    roots = []
+    for c, p in enumerate(parent):
+        (roots if p < 0 else children[p]).append(c)
+    downward = roots
+    for c in downward:
+        downward.extend(children[c])
+    return downward[::-1]
+
+
+def _elimination_cliques(n_nodes, cliques, order):
+    """Return each node with its neighbours at the moment when it is eliminated, {node: tuple}."""
+    graph = _Graph(n_nodes, cliques)
+    rank = {v: k for k, v in enumerate(order)}
+    found = {}
+    for v in order:
+        found[v] = (v, *sorted(_bits(graph.neighbours[v]), key=rank.get))
+        for a, b in graph.missing_pairs(v):
+            graph.join(a, b)
+        graph.remove(v)
+    return found
+
+
+def check_running_intersection(cliques, separators):
+    """Check that the cliques with each node are connected; separators are those of a forest."""
+    count = Counter(v for clique in cliques for v in clique)
+    count.subtract(v for separator in separators for v in separator)
+    for v, surplus in count.items():
+        if surplus != 1:
+            raise ValueError(f"the cliques with node {v} are not connected: no junction tree")
 
 
 def check_order(order, n_nodes):
@@ -187,10 +179,3 @@ def _bits(nodes):
         lowest = nodes & -nodes
         yield lowest.bit_length() - 1
         nodes ^= lowest
-
-
-def _leader_of(leader, c):
-    while leader[c] != c:
-        leader[c] = leader[leader[c]]
-        c = leader[c]
-    return c

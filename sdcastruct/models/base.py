@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from sdcastruct.models.python import bind_python
+from sdcastruct.models.declared import bind_declared
 from sdcastruct.problem import batch
 
 
@@ -44,7 +44,7 @@ class Model(ABC):
         Y : list of int arrays, one label per node
             None leaves the problem without labels, for prediction only.
         """
-        return bind_python(self, X, Y)
+        return bind_declared(self, X, Y)
 
     @abstractmethod
     def states(self, x):
@@ -62,9 +62,18 @@ class Model(ABC):
         """Return the marginals of p(y | x; w) of every input, as `split_marginals` shapes them."""
         problem, w = self.bind(X), self._check_weights(w)
         return [
-            self.split_marginals(X[i], problem.infer(i, problem.score(i, w))[0])
+            self.split_marginals(X[i], problem.infer(i, self._scores(problem, i, w))[0])
             for i in range(problem.n_samples)
         ]
+
+    def _scores(self, problem, i, w):
+        """Return the scores of a sample, or say that they are too large."""
+        theta = problem.score(i, w)
+        if not np.isfinite(theta).all():
+            raise ValueError(
+                f"the scores of sample {i} are not finite: weights or features are too large"
+            )
+        return theta
 
     # What a model of one's own says about one input.
 

@@ -113,7 +113,8 @@ def check_nodes(name, nodes, order, n_nodes=None):
     if nodes.size == 0 and nodes.shape in ((0,), (0, order)):
         return np.empty((0, order), np.int64)
     if nodes.ndim != 2 or nodes.shape[1] != order:
-        raise ValueError(f"{name} has shape {nodes.shape}, expected (number of cliques, {order})")
+        kind = "edges" if order == 2 else "cliques"
+        raise ValueError(f"{name} has shape {nodes.shape}, expected (number of {kind}, {order})")
     if nodes.dtype.kind not in "iu":
         raise TypeError(f"{name} has dtype {nodes.dtype}, expected integers")
     nodes = nodes.astype(np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import as_array, check_count, check_labels, check_rows
 from sdcastruct.models.forest import Forest
-from sdcastruct.problem import Attributes, Problem, Template
+from sdcastruct.problem import Attributes, Problem, Template, batch
 
 
 class MulticlassModel(Model):
@@ -83,4 +83,5 @@ class MulticlassModel(Model):
 
     def marginals(self, X, w):
         """Return the probabilities of the classes of every sample, shape (n, K)."""
-        return np.stack(super().marginals(X, w))
+        problem, w = self.bind(X), self._check_weights(w)
+        return batch.marginals(problem, w).reshape(-1, self.n_states)

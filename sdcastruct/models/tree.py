@@ -23,7 +23,7 @@ from sdcastruct.models.checks import (
     check_rows,
     check_samples,
 )
-from sdcastruct.models.forest import Forest, pointers
+from sdcastruct.models.forest import Forest, owners, pointers, positions
 from sdcastruct.problem import Attributes, Problem, Template
 
 
@@ -61,7 +61,7 @@ class TreeModel(Model):
         self.n_states = check_count("n_states", n_states, 1)
         self.n_features = check_count("n_features", n_features, 0)
         if n_edge_features is not None:
-            n_edge_features = check_count("n_edge_features", n_edge_features, 1)
+            n_edge_features = check_count("n_edge_features", n_edge_features, 0)
         self.n_edge_features = n_edge_features
         self.n_edge_types = check_count("n_edge_types", n_edge_types, 1)
 
@@ -69,7 +69,8 @@ class TreeModel(Model):
     def dim(self):
         """Number of weights, A K + R F K^2."""
         K = self.n_states
-        return self.n_features * K + self.n_edge_types * (self.n_edge_features or 1) * K * K
+        F = 1 if self.n_edge_features is None else self.n_edge_features
+        return self.n_features * K + self.n_edge_types * F * K * K
 
     def bind(self, X, Y=None):
         """Check samples and pack them into a `Problem`.
@@ -174,7 +175,7 @@ class TreeModel(Model):
     def _shared_tables(self, n_nodes, n_edges, edges, types):
         """Return the forest and its edge attributes: one table for each type that a sample has."""
         R = self.n_edge_types
-        owner = np.repeat(np.arange(n_edges.size), n_edges)
+        owner = owners(n_edges)
         present, table = np.unique(owner * R + types, return_inverse=True)
         n_tables = np.bincount(present // R, minlength=n_edges.size)
         table = table - pointers(n_tables)[owner]
@@ -190,8 +191,8 @@ class TreeModel(Model):
         attributes = sparse.csr_matrix(
             (features.data, columns, features.indptr), (features.shape[0], self.n_edge_types * F)
         )
-        table = np.arange(edges.shape[0]) - np.repeat(pointers(n_edges)[:-1], n_edges)
-        return Forest(self.n_states, n_nodes, n_edges, n_edges, edges, table), attributes
+        forest = Forest(self.n_states, n_nodes, n_edges, n_edges, edges, positions(n_edges))
+        return forest, attributes
 
 
 def _items(i, x, names):

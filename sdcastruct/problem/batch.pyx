@@ -108,7 +108,7 @@ def decode(Problem problem, const double[::1] w):
     with nogil:
         for i in range(problem.n_samples):
             problem.score_into(i, &w[0], space.theta)
-            problem.engine.decode(i, space.theta, &view[first[i]], space.scratch)
+            problem.decode_into(i, space.theta, &view[first[i]], space.scratch)
     return np.split(labels, ends[:len(ends) - 1])
 
 

@@ -23,6 +23,8 @@ cdef class Problem:
     cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                         double *scratch) except -1 nogil
+    cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
+                         double *scratch) except -1 nogil
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil
     cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil
     cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil

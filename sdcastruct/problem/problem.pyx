@@ -16,6 +16,10 @@ import hashlib
 
 import numpy as np
 
+from libc.math cimport isfinite
+
+from sdcastruct.simd.kernels cimport kernels
+
 
 cdef class Truth:
     """True labellings: where they are 1 among the marginals mu_i and among the scores theta_i.
@@ -83,6 +87,16 @@ cdef class Problem:
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                         double *scratch) except -1 nogil:
         return self.engine.infer(i, theta, mu, log_z, scratch)
+
+    cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
+                         double *scratch) except -1 nogil:
+        cdef double low, high
+        kernels.range(theta, self.n_slots(i), &low, &high)
+        if not (isfinite(low) and isfinite(high)):
+            with gil:
+                raise ValueError(f"the scores of sample {i} are not finite: weights or features "
+                                 "are too large")
+        return self.engine.decode(i, theta, y, scratch)
 
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil:
         self.regions.gather(i, mu, m, self.n_slots(i))
@@ -158,7 +172,8 @@ cdef class Problem:
     def begins_with(self, Problem other):
         """Return whether the first samples have the graphs and slots of those of another problem.
 
-        Then the dual points of the other are dual points of these samples.
+        Then the dual points of the other are dual points of these samples. Engines that do not
+        tell their graphs apart have the same ones only if they are the same.
         """
         cdef Py_ssize_t n = other.n_samples
         if self is other:
@@ -167,7 +182,13 @@ cdef class Problem:
                 and np.array_equal(self.regions.region_ptr[:n + 1], other.regions.region_ptr)
                 and np.array_equal(self.attributes.slot_ptr[:n + 1], other.attributes.slot_ptr)
                 and all(self.regions.layout(i) == other.regions.layout(i)
-                        and self.engine.graph(i) == other.engine.graph(i) for i in range(n)))
+                        and (self.engine is other.engine
+                             or self.engine.graph(i) == other.engine.graph(i) != b"")
+                        for i in range(n)))
+
+    def knows_graphs(self):
+        """Return whether the engine can tell graphs apart."""
+        return self.engine.graph(0) != b""
 
     def fingerprint(self):
         """Return a hexadecimal number that tells problems apart: graphs, attributes and labels."""
@@ -213,7 +234,7 @@ cdef class Problem:
         y = np.empty(self.engine.n_nodes(i), np.int64)
         cdef int64_t[::1] view = y
         cdef double[::1] scratch = np.empty(self.engine.scratch_size)
-        self.engine.decode(i, &scores[0], &view[0], &scratch[0])
+        self.decode_into(i, &scores[0], &view[0], &scratch[0])
         return y
 
     def gather(self, Py_ssize_t i, mu):

@@ -30,12 +30,12 @@ typedef struct {
 } Block;
 
 /* How the entries of a table over some variables belong to those of a smaller table over part of them: entry
-   b * run + l of the large one, l < run, to entry base[b] of the small one if `constant`, else to base[b] + l.     */
+   (o * n_inner + i) * run + l of the large one, l < run, to entry b = outer[o] + inner[i] of the small one if
+   `constant`, else to b + l. Where entries of the small table are tied, columns[b] stands for b.                   */
 typedef struct {
-    ptrdiff_t n_blocks;
-    ptrdiff_t run;
+    ptrdiff_t n_outer, n_inner, run;
     int constant;
-    const int32_t *base;
+    const int32_t *outer, *inner, *columns;
 } TableMap;
 
 typedef struct {

@@ -20,10 +20,13 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         const double *occurrence_value
 
     ctypedef struct TableMap:
-        Py_ssize_t n_blocks
+        Py_ssize_t n_outer
+        Py_ssize_t n_inner
         Py_ssize_t run
         int constant
-        const int32_t *base
+        const int32_t *outer
+        const int32_t *inner
+        const int32_t *columns
 
     ctypedef struct Kernels:
         const char *name

@@ -31,6 +31,13 @@ static double dot(const double *x, const double *y, ptrdiff_t n) {
     return sum;
 }
 
+SDCA_INLINE double sum_of(const double *x, ptrdiff_t n) {
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (ptrdiff_t j = 0; j < n; j++) sum += x[j];
+    return sum;
+}
+
 static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff_t n) {
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
@@ -91,105 +98,77 @@ static void pair_table(const double *a, const double *E, const double *restrict 
 }
 
 /* Maps between tables often have runs of one or two states: with a constant length the loop over a run disappears. */
-#define BY_RUN(CALL)                      \
+#define BY_RUN(BLOCKS)                    \
     switch (map->run) {                   \
-        case 1: CALL(1); break;           \
-        case 2: CALL(2); break;           \
-        case 4: CALL(4); break;           \
-        default: CALL(map->run); break;   \
+        case 1: BLOCKS(1) break;          \
+        case 2: BLOCKS(2) break;          \
+        case 4: BLOCKS(4) break;          \
+        default: BLOCKS(map->run) break;  \
     }
 
-SDCA_INLINE void expand_add_runs(const TableMap *map, const double *restrict x, double *restrict table,
-                                 const ptrdiff_t run) {
-    if (map->constant)
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            const double small = x[map->base[b]];
-            for (ptrdiff_t l = 0; l < run; l++) table[l] += small;
+/* Run BODY over the blocks of `row`: `small` is where the entries of the small table X begin that it belongs to. */
+#define OVER_BLOCKS(RUN, TYPE, X, BODY)                                        \
+    for (ptrdiff_t o = 0; o < map->n_outer; o++)                               \
+        for (ptrdiff_t i = 0; i < map->n_inner; i++, row += (RUN)) {           \
+            int32_t b = map->outer[o] + map->inner[i];                         \
+            if (map->columns) b = map->columns[b];                             \
+            TYPE *small = (X) + b;                                             \
+            BODY                                                               \
         }
-    else
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            const double *small = x + map->base[b];
-            for (ptrdiff_t l = 0; l < run; l++) table[l] += small[l];
-        }
-}
 
-static void expand_add(const TableMap *map, const double *x, double *table) {
-#define EXPAND_ADD(RUN) expand_add_runs(map, x, table, RUN)
+#define EXPAND(RUN, OPERATION)                                                                     \
+    if (map->constant) {                                                                           \
+        OVER_BLOCKS(RUN, const double, x, {                                                        \
+            const double value = small[0];                                                         \
+            for (ptrdiff_t l = 0; l < (RUN); l++) row[l] OPERATION value;                          \
+        })                                                                                         \
+    } else {                                                                                       \
+        OVER_BLOCKS(RUN, const double, x, for (ptrdiff_t l = 0; l < (RUN); l++) row[l] OPERATION small[l];) \
+    }
+
+static void expand_add(const TableMap *map, const double *restrict x, double *restrict row) {
+#define EXPAND_ADD(RUN) EXPAND(RUN, +=)
     BY_RUN(EXPAND_ADD)
 }
 
-SDCA_INLINE void expand_scale_runs(const TableMap *map, const double *restrict x, double *restrict table,
-                                   const ptrdiff_t run) {
-    if (map->constant)
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            const double small = x[map->base[b]];
-            for (ptrdiff_t l = 0; l < run; l++) table[l] *= small;
-        }
-    else
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            const double *small = x + map->base[b];
-            for (ptrdiff_t l = 0; l < run; l++) table[l] *= small[l];
-        }
-}
-
-static void expand_scale(const TableMap *map, const double *x, double *table) {
-#define EXPAND_SCALE(RUN) expand_scale_runs(map, x, table, RUN)
+static void expand_scale(const TableMap *map, const double *restrict x, double *restrict row) {
+#define EXPAND_SCALE(RUN) EXPAND(RUN, *=)
     BY_RUN(EXPAND_SCALE)
 }
 
-SDCA_INLINE void reduce_max_runs(const TableMap *map, const double *restrict table, double *restrict x,
-                                 const ptrdiff_t run) {
-    if (map->constant)
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            double largest = x[map->base[b]];
-#pragma omp simd reduction(max : largest)
-            for (ptrdiff_t l = 0; l < run; l++) largest = table[l] > largest ? table[l] : largest;
-            x[map->base[b]] = largest;
-        }
-    else
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            double *small = x + map->base[b];
-            for (ptrdiff_t l = 0; l < run; l++) small[l] = table[l] > small[l] ? table[l] : small[l];
-        }
+static void expand_subtract(const TableMap *map, const double *restrict x, double *restrict row) {
+#define EXPAND_SUBTRACT(RUN) EXPAND(RUN, -=)
+    BY_RUN(EXPAND_SUBTRACT)
 }
 
-static void reduce_max(const TableMap *map, const double *table, double *x) {
-#define REDUCE_MAX(RUN) reduce_max_runs(map, table, x, RUN)
+static void reduce_max(const TableMap *map, const double *restrict row, double *restrict x) {
+#define REDUCE_MAX(RUN)                                                                                     \
+    if (map->constant) {                                                                                    \
+        OVER_BLOCKS(RUN, double, x, {                                                                       \
+            double largest = small[0];                                                                      \
+            for (ptrdiff_t l = 0; l < (RUN); l++) largest = row[l] > largest ? row[l] : largest;            \
+            small[0] = largest;                                                                             \
+        })                                                                                                  \
+    } else {                                                                                                \
+        OVER_BLOCKS(RUN, double, x,                                                                         \
+                    for (ptrdiff_t l = 0; l < (RUN); l++) small[l] = row[l] > small[l] ? row[l] : small[l];) \
+    }
     BY_RUN(REDUCE_MAX)
 }
 
-SDCA_INLINE void reduce_sum_runs(const TableMap *map, const double *restrict table, double *restrict x,
-                                 const ptrdiff_t run) {
-    if (map->constant)
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-            for (ptrdiff_t l = 0; l < run; l++) sum += table[l];
-            x[map->base[b]] += sum;
-        }
-    else
-        for (ptrdiff_t b = 0; b < map->n_blocks; b++, table += run) {
-            double *small = x + map->base[b];
-            for (ptrdiff_t l = 0; l < run; l++) small[l] += table[l];
-        }
-}
-
-static void reduce_sum(const TableMap *map, const double *table, double *x) {
-#define REDUCE_SUM(RUN) reduce_sum_runs(map, table, x, RUN)
+static void reduce_sum(const TableMap *map, const double *restrict row, double *restrict x) {
+#define REDUCE_SUM(RUN)                                                                          \
+    if (map->constant) {                                                                         \
+        OVER_BLOCKS(RUN, double, x, small[0] += sum_of(row, (RUN));)                             \
+    } else {                                                                                     \
+        OVER_BLOCKS(RUN, double, x, for (ptrdiff_t l = 0; l < (RUN); l++) small[l] += row[l];)   \
+    }
     BY_RUN(REDUCE_SUM)
 }
 
-/* The differences first, then one loop of exponentials over the whole table. */
 static void exp_sum(const TableMap *map, const double *shift, double *table, double *x) {
-    const ptrdiff_t n = map->n_blocks * map->run;
-    for (ptrdiff_t b = 0; b < map->n_blocks; b++) {
-        double *row = table + b * map->run;
-        const double *high = shift + map->base[b];
-        if (map->constant)
-            for (ptrdiff_t l = 0; l < map->run; l++) row[l] -= high[0];
-        else
-            for (ptrdiff_t l = 0; l < map->run; l++) row[l] -= high[l];
-    }
+    const ptrdiff_t n = map->n_outer * map->n_inner * map->run;
+    expand_subtract(map, shift, table);
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) table[j] = fast_exp(table[j]);
     reduce_sum(map, table, x);

@@ -50,13 +50,14 @@ class Certificate(NamedTuple):
         A difference below its own rounding error proves no more than that error. A dual above the
         primal is no certificate at all: weak duality says that one of them is wrong.
         """
+        primal, dual = float(primal), float(dual)
         if primal - dual < -1e-9 * (1.0 + abs(primal) + abs(dual)):
             raise RuntimeError(
                 f"the dual objective {dual!r} is above the primal {primal!r}: the dual point or "
                 "the inference of the model is wrong (see sdcastruct.testing.check_model)"
             )
         gap = max(primal - dual, 4.0 * np.finfo(np.float64).eps * primal)
-        return cls(float(primal), float(dual), float(gap))
+        return cls(primal, dual, float(gap))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ class Solver(ABC):
             changes. Epochs count from zero.
         checkpoint : str or Path, optional
             A file to go on from if the run is killed. If it exists, the run continues where it
-            stands, history included, and ends as if it had never stopped.
+            stands, history included, and ends as if it had not been killed, bit for bit.
         checkpoint_every : int, default 1
             Number of epochs between two checkpoints.
         certify_every : int, optional
@@ -184,10 +185,10 @@ class Solver(ABC):
             raise ValueError(f"n_jobs={n_jobs!r}: expected 1 for {type(self).__name__}")
         if checkpoint is not None and not self.resumes:
             raise ValueError(f"checkpoint={str(checkpoint)!r}: {type(self).__name__} cannot resume")
-        _check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every)
-        run = _Run(time.perf_counter())
+        self._check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every)
+        run = _Run(time.perf_counter(), resume)
         state = self.init(problem, lam, warm_start) if resume is None else resume
-        if n_jobs > 1:
+        if self.threads:
             state.n_jobs = n_jobs
         if checkpoint is not None and Path(checkpoint).exists():
             run.go_on_from(state.restore(checkpoint))
@@ -200,6 +201,26 @@ class Solver(ABC):
             if run.certificate is None:
                 run.certificate = self._last_certificate(run, state)
         return run.result(state, tol)
+
+    def _check_beginning(self, problem, lam, warm_start, resume, checkpoint, checkpoint_every):
+        """Check the arguments of `solve` that say where it begins and what it leaves behind."""
+        if resume is not None:
+            if warm_start is not None:
+                raise ValueError("resume and warm_start are both given: expected one of them")
+            if type(getattr(resume, "solver", None)) is not type(self):
+                expected = f"expected the state of an earlier run of {type(self).__name__}"
+                raise TypeError(f"resume={resume!r}: {expected}")
+            if resume.problem is not problem or resume.lam != lam:
+                raise ValueError(
+                    f"resume has another problem or lam={resume.lam!r}: expected this problem and "
+                    f"lam={lam!r} (use warm_start to change them)"
+                )
+        if not isinstance(checkpoint_every, Integral) or checkpoint_every < 1:
+            raise ValueError(f"checkpoint_every={checkpoint_every!r}: expected an integer >= 1")
+        if checkpoint is not None:
+            folder = Path(checkpoint).absolute().parent
+            if not folder.is_dir() or not os.access(folder, os.W_OK):
+                raise ValueError(f"checkpoint={str(checkpoint)!r}: cannot write into its folder")
 
     def _last_certificate(self, run, state):
         """Certify where the run has ended, even if Ctrl-C comes in between; a second one raises."""
@@ -257,15 +278,20 @@ class _Options(NamedTuple):
 class _Run:
     """The clock, the history and the last certificate of one run."""
 
-    def __init__(self, started):
+    def __init__(self, started, resumed):
         self.started = started
+        # Counters of a state that goes on in another run do not count in this one.
+        self.earlier_updates = 0 if resumed is None else resumed.n_updates
+        self.earlier_calls = 0 if resumed is None else resumed.n_oracle_calls
         self.certificate = None
         self.n_epochs = 0
         self.interrupted = False
         self.rows = []
 
     def go_on_from(self, history):
-        """Take the history of an interrupted run."""
+        """Take the history of an interrupted run, if there is any."""
+        if not history:
+            return
         columns = [history[name].tolist() for name in HISTORY]
         self.rows = [dict(zip(HISTORY, row, strict=True)) for row in zip(*columns, strict=True)]
         last = self.rows[-1]
@@ -288,8 +314,8 @@ class _Run:
         row = dict(
             epoch=self.n_epochs,
             seconds=time.perf_counter() - self.started,
-            n_updates=state.n_updates,
-            n_oracle_calls=state.n_oracle_calls,
+            n_updates=state.n_updates - self.earlier_updates,
+            n_oracle_calls=state.n_oracle_calls - self.earlier_calls,
             primal=primal,
             dual=dual,
             gap=gap,
@@ -300,7 +326,8 @@ class _Run:
 
     def result(self, state, tol):
         primal, dual, gap = self.certificate
-        if self.rows and self.rows[-1]["n_updates"] == state.n_updates:
+        n_updates = state.n_updates - self.earlier_updates
+        if self.rows and self.rows[-1]["n_updates"] == n_updates:
             self.rows[-1].update(primal=primal, dual=dual, gap=gap)
         return Result(
             w=state.w.copy(),
@@ -309,8 +336,8 @@ class _Run:
             gap=gap,
             converged=_within(self.certificate, tol),
             n_epochs=self.n_epochs,
-            n_updates=state.n_updates,
-            n_oracle_calls=state.n_oracle_calls,
+            n_updates=n_updates,
+            n_oracle_calls=state.n_oracle_calls - self.earlier_calls,
             history=Bunch(**self.history()),
             state=state,
             interrupted=self.interrupted,
@@ -324,7 +351,12 @@ def gradient_certificate(w, lam, loss, gradient):
     """
     primal = loss + 0.5 * lam * (w @ w)
     slope = gradient + lam * w
-    return Certificate.of(primal, primal - (slope @ slope) / (2.0 * lam))
+    gap = (slope @ slope) / (2.0 * lam)
+    if not np.isfinite(gap):
+        raise ValueError(
+            f"the weights overflow: lam={lam!r} is too small or the features are too large"
+        )
+    return Certificate.of(primal, primal - gap)
 
 
 def start_of(problem, warm_start):
@@ -333,36 +365,15 @@ def start_of(problem, warm_start):
         warm_start = warm_start.w if warm_start.state is None else warm_start.state
     if warm_start is None:
         return None, None
-    if hasattr(warm_start, "certify"):
-        return warm_start, warm_start.w
-    if np.ndim(warm_start) == 0:
+    state = warm_start if hasattr(warm_start, "certify") else None
+    if state is None and np.ndim(warm_start) == 0:
         raise TypeError(f"warm_start={warm_start!r}: expected a result, a state or weights")
-    w = np.ascontiguousarray(warm_start, dtype=np.float64)
+    w = np.ascontiguousarray(warm_start if state is None else state.w, dtype=np.float64)
     if w.shape != (problem.dim,):
         raise ValueError(f"warm_start has shape {w.shape}, expected weights ({problem.dim},)")
     if not np.isfinite(w).all():
         raise ValueError("warm_start has weights that are not finite")
-    return None, w
-
-
-def _check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every):
-    """Check the arguments of `solve` that say where it begins and what it leaves behind."""
-    if resume is not None:
-        if warm_start is not None:
-            raise ValueError("resume and warm_start are both given: expected one of them")
-        if not hasattr(resume, "certify"):
-            raise TypeError(f"resume={resume!r}: expected the state of an earlier run")
-        if resume.problem is not problem or resume.lam != lam:
-            raise ValueError(
-                f"resume has another problem or lam={resume.lam!r}: expected this problem and "
-                f"lam={lam!r} (use warm_start to change them)"
-            )
-    if not isinstance(checkpoint_every, Integral) or checkpoint_every < 1:
-        raise ValueError(f"checkpoint_every={checkpoint_every!r}: expected an integer >= 1")
-    if checkpoint is not None:
-        folder = Path(checkpoint).absolute().parent
-        if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise ValueError(f"checkpoint={str(checkpoint)!r}: cannot write into its folder")
+    return state, w
 
 
 def _due(epoch, every):

@@ -43,6 +43,29 @@ cdef class DualState(State):
         if gaps is not None:
             self._tell_sampler()
 
+    def begin_as(self, DualState other, start_from, mine, theirs):
+        """Begin at another state's dual point, `theirs`; samples that it lacks begin at `mine`.
+
+        The dual point stays feasible with another lam and with samples added, so that its
+        certificate is valid at once; gaps that are no longer true are computed anew.
+        """
+        gaps = np.full(self.problem.n_samples, UNKNOWN_GAP)
+        gaps[:other.problem.n_samples] = other.gaps
+        mine[:len(theirs)] = theirs
+        start_from(mine, gaps)
+        if other.lam != self.lam or other.problem is not self.problem:
+            self.refresh()
+
+    def check_follows(self, DualState other):
+        """Check that another state's dual point is one of these samples, or the first of them."""
+        mine, theirs = self.problem, other.problem
+        if not mine.begins_with(theirs):
+            raise ValueError(
+                f"warm_start has a dual point for {theirs.n_samples} samples with "
+                f"{theirs.n_marginals} marginals, expected {mine.n_samples} samples with "
+                f"{mine.n_marginals} marginals and the same graphs, or the first of them; its "
+                "weights can be taken anyway: warm_start=result.w")
+
     def recompute(self):
         """Write the slot marginals m and the entropies of the dual point."""
         raise NotImplementedError(f"{type(self).__name__} does not implement recompute")

@@ -1,7 +1,10 @@
 """L-BFGS by scipy.optimize on the compiled gradient: the reference for the optimum."""
 
+import warnings
+
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from sdcastruct.problem import batch
 from sdcastruct.solvers.base import Solver, gradient_certificate, start_of
@@ -34,19 +37,22 @@ class LBFGS(Solver):
         """
         check_number("lam", lam, 0.0, np.inf)
         _, w = start_of(problem, warm_start)
-        return LBFGSState(problem, lam, np.zeros(problem.dim) if w is None else w.copy())
+        return LBFGSState(self, problem, lam, np.zeros(problem.dim) if w is None else w.copy())
 
     def advance(self, state, after_epoch):
         """Do iterations until `after_epoch()` is true or rounding stops them."""
+
+        stopped = []
 
         def callback(intermediate_result):
             state.w = intermediate_result.x.copy()
             state.n_updates += 1
             if after_epoch():
+                stopped.append(True)
                 raise StopIteration
 
         options = {"maxcor": self.memory, "maxiter": 2**31 - 1, "maxfun": 2**31 - 1, "maxls": 50}
-        minimize(
+        found = minimize(
             state.objective,
             state.w,
             jac=True,
@@ -54,6 +60,11 @@ class LBFGS(Solver):
             callback=callback,
             options={**options, "ftol": 0.0, "gtol": 0.0},
         )
+        if not found.success and not stopped:
+            # At the level of rounding errors this is the normal end.
+            gap, primal = state.certify().gap, state.certify().primal
+            if gap > 1e-9 * primal:
+                warnings.warn(f"L-BFGS gave up: {found.message}", ConvergenceWarning, stacklevel=3)
 
 
 class LBFGSState:
@@ -68,8 +79,8 @@ class LBFGSState:
 
     refresh_every = None
 
-    def __init__(self, problem, lam, w):
-        self.problem, self.lam, self.w = problem, lam, w
+    def __init__(self, solver, problem, lam, w):
+        self.solver, self.problem, self.lam, self.w = solver, problem, lam, w
         self.n_jobs = 1
         self.n_updates = self.n_oracle_calls = 0
         self._known = {}
@@ -78,7 +89,7 @@ class LBFGSState:
         """Return P(w) and its gradient."""
         loss, gradient = batch.loss_and_gradient(self.problem, w, self.n_jobs)
         self.n_oracle_calls += self.problem.n_samples
-        # The next iterate is the last point tried, or one of the few before it.
+        # The next iterate is mostly the last point tried.
         self._known = {w.tobytes(): (loss, gradient)}
         return loss + 0.5 * self.lam * (w @ w), gradient + self.lam * w
 

@@ -35,7 +35,6 @@ from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Uniform
-from sdcastruct.samplers.weighted import UNKNOWN_GAP
 from sdcastruct.solvers.base import Solver, start_of
 from sdcastruct.solvers.options import check_number, check_sampler, generator
 
@@ -84,13 +83,17 @@ class OEG(Solver):
         other, w = start_of(problem, warm_start)
         state = OEGState(self, problem, lam, copy.deepcopy(self.sampler))
         state.exact_gaps = self.exact_gaps
-        if isinstance(other, OEGState):
-            state.continue_from(other, self.epsilon)
+        beginning = problem.true_slots() * -np.log(self.epsilon)
+        if isinstance(other, OEGState) and (problem.knows_graphs()
+                                            or problem.begins_with(other.problem)):
+            state.check_follows(other)
+            state.begin_as(other, state.start_from, beginning, other.theta)
+            state.etas[:other.problem.n_samples] = other.etas
         elif w is not None:
             state.start_from(batch.scores(problem, w))
             state.refresh()
         else:
-            state.start_from(problem.true_slots() * -np.log(self.epsilon))
+            state.start_from(beginning)
         return state
 
 
@@ -129,23 +132,6 @@ cdef class OEGState(DualState):
         products = np.append(self.theta * self.m, 0.0)
         first = np.asarray(problem.attributes.slot_ptr)[:problem.n_samples]
         self.entropies[:] = self.log_z - np.add.reduceat(products, first)
-
-    def continue_from(self, OEGState other, epsilon):
-        """Take a copy of another state's dual point; samples that it lacks start anew."""
-        mine, theirs = self.problem, other.problem
-        if not mine.begins_with(theirs):
-            raise ValueError(
-                f"warm_start has a dual point for {theirs.n_samples} samples with "
-                f"{theirs.n_slot_marginals} scores, expected {mine.n_samples} samples with "
-                f"{mine.n_slot_marginals} scores and the same graphs, or the first of them")
-        theta = mine.true_slots() * -np.log(epsilon)
-        theta[:theirs.n_slot_marginals] = other.theta
-        gaps = np.full(mine.n_samples, UNKNOWN_GAP)
-        gaps[:theirs.n_samples] = other.gaps
-        self.start_from(theta, gaps)
-        self.etas[:theirs.n_samples] = other.etas
-        if other.lam != self.lam or theirs is not mine:
-            self.refresh()
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil:
         """Do one step on sample i and return eta, 0 if no step raises the dual."""

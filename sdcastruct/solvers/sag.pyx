@@ -8,12 +8,15 @@ d = sum_i F_i^T g_i over the samples seen so far, m of them. A step on sample i:
     w   <- (1 - a lam) w - (a / m) d
 
 The constant L_i of a sample is found by a line search on its own loss f_i: it shrinks by 10 % on
-every visit and doubles while ||grad f_i||^2 > 1e-8 and
+every visit and doubles while
 
     f_i(w - grad f_i / L_i) > f_i(w) - ||grad f_i||^2 / (2 L_i),
 
-each trial a call of the oracle. The step size is a = 1/(L_max + lam) with uniform sampling; with
-sampling by L_i ("nus") half of the draws, a = (1/(L_max + lam) + 1/(L_mean + lam)) / 2.
+each trial a call of the oracle; where ||grad f_i||^2 <= 1e-8 L_i it stays as it is. On the first
+visit it starts at half the mean of those seen; the very first one at ||grad f_i||^2 / (2 f_i),
+below which the search cannot end, as f_i >= 0. The step size is a = 1/(L_max + lam) with uniform
+sampling; with sampling by L_i ("nus") half of the draws, a = (1/(L_max + lam) + 1/(L_mean +
+lam)) / 2.
 
 All of w moves in every step, but a sample sees only few of its rows. So w = c v, every row of v is
 brought up to date just in time, when a sample needs it::
@@ -26,6 +29,7 @@ certifies it just as well.
 
 import numpy as np
 
+from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 
 from sdcastruct.problem.problem cimport Problem, Workspace
@@ -40,7 +44,7 @@ from sdcastruct.solvers.base import Solver, gradient_certificate, start_of
 from sdcastruct.solvers.options import check_choice, check_number, generator
 
 cdef double SHRINK = 0.9
-cdef double SMALLEST_GRADIENT = 1e-8    # squared norm below which nothing is searched
+cdef double SMALLEST_GAIN = 1e-8        # ||grad f_i||^2 / L_i below which nothing is searched
 cdef double SMALLEST_SCALE = 1e-100     # of c, before v is rewritten
 cdef int MOST_DOUBLED = 20              # successes that still double the number of skipped visits
 
@@ -171,10 +175,9 @@ cdef class SAGState(State):
         for j in range(n_slots):
             space.m[j] *= problem.weights[i]
 
-        if not seen:
-            self.lipschitz_view[i] = 0.5 * self.sums.nodes[1] / self.n_seen if self.n_seen else 1.0
-            self.n_seen += 1
         self.search(problem, space, i, seen)
+        if not seen:
+            self.n_seen += 1
         self.sums.set(i, self.lipschitz_view[i])
         self.maxima.set(i, self.lipschitz_view[i])
         self.sampler.observe(i, self.lipschitz_view[i])
@@ -205,15 +208,21 @@ cdef class SAGState(State):
         cdef Py_ssize_t n_slots = problem.n_slots(i), j
         cdef double *along = &self.trial_view[0]        # scores of the gradient
         cdef double *trial = along + n_slots
-        cdef double norm2, loss, log_z = 0.0, L = self.lipschitz_view[i]
+        cdef double norm2, loss = self.losses_view[i], log_z = 0.0, L = self.lipschitz_view[i]
         cdef bint changed = False
         if self.skips and self.skipped_view[i] > 0:
             self.skipped_view[i] -= 1
             return 0
-        if seen:
-            L *= SHRINK
         norm2 = problem.norm2(i, space.m)
-        if norm2 > SMALLEST_GRADIENT:
+        if not seen:
+            L = 1.0
+            if self.n_seen:
+                L = 0.5 * self.sums.nodes[1] / self.n_seen
+            elif norm2 > 0.0 and loss > 0.0:
+                L = 0.5 * norm2 / loss
+        if norm2 > SMALLEST_GAIN * L:
+            if seen:
+                L *= SHRINK
             problem.add(i, 1.0, space.m, &self.gradient_view[0])
             problem.score_into(i, &self.gradient_view[0], along)
             problem.attributes.clear(i, &self.gradient_view[0])
@@ -227,6 +236,10 @@ cdef class SAGState(State):
                     break
                 L *= 2.0
                 changed = True
+                if not (isfinite(loss) and isfinite(L)):
+                    with gil:
+                        raise ValueError(f"the scores of sample {i} overflow: lam={self.lam!r} is "
+                                         "too small or the features are too large")
         self.lipschitz_view[i] = L
         self.successes_view[i] = 0 if changed else self.successes_view[i] + 1
         if self.successes_view[i] > 0:

@@ -25,7 +25,6 @@ from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap
-from sdcastruct.samplers.weighted import UNKNOWN_GAP
 from sdcastruct.solvers.base import Solver, start_of
 from sdcastruct.solvers.options import check_integer, check_number, check_sampler, generator
 
@@ -89,8 +88,11 @@ class SDCA(Solver):
         check_number("lam", lam, 0.0, np.inf)
         other, w = start_of(problem, warm_start)
         state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
-        if isinstance(other, SDCAState):
-            state.continue_from(other, self.epsilon)
+        if isinstance(other, SDCAState) and (problem.knows_graphs()
+                                             or problem.begins_with(other.problem)):
+            state.check_follows(other)
+            state.begin_as(other, state.start_from, problem.initial_marginals(self.epsilon),
+                           other.alpha)
         elif w is not None:
             state.start_from(batch.marginals(problem, w))
             state.refresh()
@@ -172,25 +174,6 @@ cdef class SDCAState(DualState):
         """Write the slot marginals and entropies of alpha."""
         batch.slot_marginals(self.problem, self.alpha, self.m)
         self.entropies[:] = batch.entropies(self.problem, self.alpha)
-
-    def continue_from(self, SDCAState other, epsilon):
-        """Take a copy of another state's dual point; samples that it lacks start anew."""
-        mine, theirs = self.problem, other.problem
-        if not mine.begins_with(theirs):
-            raise ValueError(
-                f"warm_start has a dual point for {theirs.n_samples} samples with "
-                f"{theirs.n_marginals} marginals, expected {mine.n_samples} samples with "
-                f"{mine.n_marginals} marginals and the same graphs, or the first of them")
-        if mine.n_samples == theirs.n_samples:
-            alpha = other.alpha.copy()
-        else:
-            alpha = mine.initial_marginals(epsilon)
-            alpha[:theirs.n_marginals] = other.alpha
-        gaps = np.full(mine.n_samples, UNKNOWN_GAP)
-        gaps[:theirs.n_samples] = other.gaps
-        self.start_from(alpha, gaps)
-        if other.lam != self.lam or theirs is not mine:
-            self.refresh()
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:

@@ -3,13 +3,13 @@
 import numpy as np
 from scipy import sparse
 
-from sdcastruct.inference.python import PythonEngine
+from sdcastruct.inference.callback import CallbackEngine
 from sdcastruct.models.checks import check_count, check_labels, check_rows, check_samples
-from sdcastruct.models.forest import pointers
+from sdcastruct.models.forest import pointers, positions
 from sdcastruct.problem import Attributes, Problem, Regions, Template, Truth
 
 
-def bind_python(model, X, Y):
+def bind_declared(model, X, Y):
     """Pack samples of a model that implements the methods of `Model` for one input."""
     check_samples(X)
     X = list(X)
@@ -21,7 +21,7 @@ def bind_python(model, X, Y):
     n_regions = np.array([counting.size for counting, _ in declared], np.int64)
     engine = model.engine(X)
     if engine is None:
-        engine = PythonEngine(model, X, states, n_slots, n_regions)
+        engine = CallbackEngine(model, X, states, n_slots, n_regions)
     return Problem(
         attributes,
         _pack_regions(declared),
@@ -59,8 +59,7 @@ def _pack_attributes(model, X):
             row="slot",
             least=0,
         )
-        first = np.repeat(pointers(counts)[:-1], counts)
-        offset = np.repeat(filled, counts) + (np.arange(counts.sum()) - first) * width
+        offset = np.repeat(filled, counts) + positions(counts) * width
         packed.append(Template(rows, pointers(counts), offset, weight_offset, width))
         filled += counts * width
         weight_offset += n_attributes * width

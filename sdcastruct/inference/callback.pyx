@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from sdcastruct.inference.engine cimport Engine
 
 
-cdef class PythonEngine(Engine):
+cdef class CallbackEngine(Engine):
     """Calls ``model.infer(x, theta)`` and ``model.argmax(x, theta)``.
 
     Parameters
