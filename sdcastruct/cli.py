@@ -1,6 +1,7 @@
-"""The command line: ``sdcastruct demo``."""
+"""The command line: ``sdcastruct demo | train | tag | eval | info``."""
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import sdcastruct
-from sdcastruct import datasets, plotting
+from sdcastruct import datasets, plotting, sequences
 from sdcastruct.models import ChainModel
 from sdcastruct.samplers import Gap
 from sdcastruct.solvers import SDCA
@@ -21,7 +22,15 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
-    except (OSError, ValueError) as error:
+    except BrokenPipeError:
+        # Whoever read our output has left; the interpreter must not try to flush it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print("sdcastruct: the output was closed before the end", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("sdcastruct: interrupted", file=sys.stderr)
+        return 130
+    except (OSError, ValueError, TypeError) as error:
         print(f"sdcastruct: {error}", file=sys.stderr)
         return 1
 
@@ -30,7 +39,9 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="sdcastruct",
         description="Train conditional random fields to a certified optimum.",
-        epilog="Start with:  sdcastruct demo",
+        epilog="Start with:  sdcastruct demo.  With columns of words, tags and labels:  sdcastruct "
+        "train train.txt --template chunking --model chunks.crf,  then  sdcastruct tag chunks.crf "
+        "test.txt | sdcastruct eval",
     )
     parser.add_argument("--version", action="version", version=sdcastruct.__version__)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -52,6 +63,7 @@ def _parser():
         help="where to draw the convergence (%(default)s)",
     )
     demo.set_defaults(run=run_demo)
+    sequences.add_commands(commands)
     return parser
 
 

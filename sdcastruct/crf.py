@@ -8,8 +8,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sdcastruct import model_file
 from sdcastruct.explanation import Explanation
-from sdcastruct.features import SequenceLabelEncoder, Vectorizer
+from sdcastruct.features import SequenceLabelEncoder, Vectorizer, Vocabulary
 from sdcastruct.inference.n_best import n_best
 from sdcastruct.models import ChainModel
 from sdcastruct.problem import batch
@@ -23,6 +24,13 @@ SAMPLERS = {
     "max_gap": MaxGap,
 }
 SOLVERS = ("sdca", "oeg", "sag", "lbfgs")
+CERTIFICATE = (
+    "primal_objective_",
+    "dual_objective_",
+    "duality_gap_",
+    "converged_",
+    "n_epochs_",
+)
 
 
 class CRF(BaseEstimator):
@@ -160,7 +168,7 @@ class CRF(BaseEstimator):
         codes = encoder.transform(labels)
         forbidden = self._forbidden_codes(encoder.classes_)
         _check_transitions(codes, forbidden, encoder.classes_)
-        model = ChainModel(len(encoder.classes_), len(self.attributes_), forbidden)
+        model = ChainModel(len(encoder.classes_), self._n_attributes, forbidden)
         problem = model.bind(rows, codes)
         weights = self._weights(codes, encoder.classes_, sample_weight)
         if weights is not None:
@@ -240,6 +248,66 @@ class CRF(BaseEstimator):
         (rows,) = self._transform([xseq])
         return Explanation(self, sparse.csr_matrix(rows))
 
+    def save(self, path, prune=0.0, extra=None):
+        """Write the trained estimator to one file, without pickling anything.
+
+        Parameters
+        ----------
+        path : str or Path
+        prune : float, default 0.0
+            Leave out weights of attributes that are at most so large.
+        extra : dict, optional
+            Anything in terms of JSON to keep with it, in ``extra_`` after `load`.
+        """
+        attributes, bias, transitions = self._weight_tables()
+        for label in self.classes_:
+            if not isinstance(label, str | int | float | bool | None):
+                raise TypeError(f"classes_ has {label!r}: expected labels that JSON knows")
+        header = {
+            "classes": self.classes_,
+            "n_attributes": self._n_attributes,
+            "items": self._vectorizer is not None,
+            "forbidden": self.model_.forbidden,
+            "params": {k: v for k, v in self.get_params().items() if _is_plain(v)},
+            "certificate": {name: getattr(self, name) for name in CERTIFICATE},
+            "extra": extra,
+        }
+        arrays = {f"weights_{k}": v for k, v in model_file.pack_table(attributes, prune).items()}
+        arrays.update(bias=bias, transitions=transitions)
+        if self._vectorizer is not None:
+            text, lengths = self._vectorizer.vocabulary_.to_arrays()
+            arrays.update(text=text, lengths=lengths)
+        model_file.save(path, header, arrays)
+
+    @classmethod
+    def load(cls, path):
+        """Return the estimator that `save` wrote; only its training history is not kept."""
+        header, arrays = model_file.load(path)
+        crf = cls(**header["params"])
+        crf._encoder = SequenceLabelEncoder.of(header["classes"])
+        crf.classes_, crf._n_attributes = crf._encoder.classes_, header["n_attributes"]
+        K, A = len(crf.classes_), crf._n_attributes
+        crf.model_ = ChainModel(K, A, header["forbidden"])
+        crf._vectorizer = None
+        if header["items"]:
+            vocabulary = Vocabulary.from_arrays(arrays["text"], arrays["lengths"])
+            crf._vectorizer = Vectorizer.of(vocabulary, min_freq=crf.min_freq)
+        parts = {k: arrays[f"weights_{k}"] for k in ("data", "indices", "indptr")}
+        tables = model_file.unpack_table(parts, (A, K)), arrays["bias"], arrays["transitions"]
+        crf.coef_ = np.concatenate([table.ravel() for table in tables])
+        for name, value in header["certificate"].items():
+            setattr(crf, name, value)
+        crf.extra_, crf._state = header["extra"], None
+        return crf
+
+    @property
+    def attributes_(self):
+        """Names of the attributes; for arrays the numbers of their columns."""
+        check_is_fitted(self, "_n_attributes")
+        if self._vectorizer is not None:
+            return self._vectorizer.attributes_
+        return [str(a) for a in range(self._n_attributes)]
+
     @property
     def state_features_(self):
         """Weights by (attribute, label)."""
@@ -285,12 +353,11 @@ class CRF(BaseEstimator):
         """Learn the attributes; return a matrix for every sequence."""
         X = _check_sequences("X", X)
         if _is_table(X[0]):
-            self._vectorizer = None
-            self.attributes_ = [str(a) for a in range(np.shape(X[0])[1])]
+            self._vectorizer, self._n_attributes = None, np.shape(X[0])[1]
             return X
         self._vectorizer = Vectorizer(min_freq=self.min_freq)
         rows = self._vectorizer.fit_transform(X)
-        self.attributes_ = self._vectorizer.attributes_
+        self._n_attributes = len(self._vectorizer.vocabulary_)
         return rows
 
     def _transform(self, X):
@@ -471,6 +538,11 @@ def _check_sequences(name, sequences):
     if len(sequences) == 0:
         raise ValueError(f"{name} is empty: expected at least one sequence")
     return list(sequences)
+
+
+def _is_plain(value):
+    """Return whether JSON can keep a value as it is."""
+    return isinstance(value, str | int | float | bool | None)
 
 
 def _is_table(xseq):

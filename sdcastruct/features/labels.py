@@ -15,6 +15,14 @@ class SequenceLabelEncoder:
         sorted, else in order of first occurrence.
     """
 
+    @classmethod
+    def of(cls, classes):
+        """Return the encoder of given labels, in this order."""
+        encoder = cls()
+        encoder.classes_ = list(classes)
+        encoder._codes = {label: k for k, label in enumerate(encoder.classes_)}
+        return encoder
+
     def fit(self, y):
         """Learn the labels of ``y``, a list of label sequences."""
         labels = dict.fromkeys(_plain(label) for label in chain.from_iterable(y))

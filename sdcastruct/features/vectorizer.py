@@ -54,6 +54,13 @@ class Vectorizer(BaseEstimator):
     def __init__(self, min_freq=1):
         self.min_freq = min_freq
 
+    @classmethod
+    def of(cls, vocabulary, min_freq=1):
+        """Return a fitted vectorizer with a given vocabulary."""
+        vectorizer = cls(min_freq=min_freq)
+        vectorizer.vocabulary_, vectorizer._names = vocabulary, None
+        return vectorizer
+
     @property
     def attributes_(self):
         check_is_fitted(self, "vocabulary_")
