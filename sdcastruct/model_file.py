@@ -8,12 +8,25 @@ Weights are stored without zeros; pruning makes more of them.
 import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 FORMAT, VERSION = "sdcastruct model", 1
+
+# What reading an archive that is damaged, or none, may raise.
+UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    AttributeError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def save(path, header, arrays):
@@ -29,14 +42,14 @@ def save(path, header, arrays):
 def load(path):
     """Return header and arrays of a model; a file that is none is a ValueError that names it."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != FORMAT:
             raise ValueError(f"its format is {header['format']!r}")
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{str(path)!r} is no readable model: {error}") from error
     if header["version"] != VERSION:
         raise ValueError(f"model {str(path)!r} has version {header['version']}, expected {VERSION}")

@@ -48,7 +48,9 @@ def test_pruning_drops_small_weights(crf, tmp_path):
 
 def test_labels_that_json_lacks(tmp_path):
     crf = CRF(random_state=0).fit(X[:1], [[("a", 1), ("b", 2)]])
-    with pytest.raises(TypeError, match=r"classes_ has \('a', 1\): expected labels that JSON knows"):
+    with pytest.raises(
+        TypeError, match=r"classes_ has \('a', 1\): expected labels that JSON knows"
+    ):
         crf.save(tmp_path / "m")
 
 

@@ -130,9 +130,12 @@ def test_options_reach_the_estimator(files, capsys):
         (["train", "latin", "--template", "chunking", "--model", "m"], "latin, line 1"),
         (["train", "empty", "--template", "chunking", "--model", "m"], "there are no sequences"),
         (["train", "train", "--template", "chunking", "--model", "no/m"], "there is no folder"),
-        (["train", "train", "--template", "chunking", "--model", "m", "-C", "0"], "C=0.0: expected"),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "-C", "0"],
+            "C=0.0: expected",
+        ),
         (["train", "train", "--template", "wide", "--model", "m"], "column"),
-        (["train", "train", "--crfsuite", "--model", "m"], "train, line 1"),
+        (["train", "colon", "--crfsuite", "--model", "m"], "colon, line 1"),
         (["tag", "nowhere", "test"], "nowhere"),
         (["tag", "train", "test"], "'train' is no readable model"),
         (["info", "train"], "'train' is no readable model"),
@@ -149,6 +152,7 @@ def test_errors_are_one_helpful_line(files, capsys, arguments, message):
     (files / "latin").write_bytes("caf\u00e9 NN O\n".encode("latin-1"))
     (files / "empty").write_text("\n\n")
     (files / "one").write_text("O\nO\n")
+    (files / "colon").write_text("O\tw=:)\n")
     assert cli.main(arguments) == 1
     printed = capsys.readouterr()
     (line,) = printed.err.splitlines()
