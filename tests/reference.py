@@ -4,7 +4,8 @@ A sample is its M labelings (K^T for a chain of T nodes with K states) and the f
 Everything of Section 2 is written on the joint simplex of size M, from the definitions: scores
 s = -A^T w, log-partition phi(s), entropy, Kullback-Leibler divergence, corrected features
 psi(y) = F(x, y_i) - F(x, y), radius R = max_y ||psi(y)||^2. Marginals are sums over labelings.
-``NaiveSDCA`` is Algorithm 2 with this oracle and bisection as its line search.
+``NaiveSDCA`` is Algorithm 2 with this oracle and bisection as its line search; ``NaiveOEG`` and
+``NaiveSAG`` are those of Collins et al. (2008) and Schmidt et al. (2015), dense in everything.
 """
 
 from functools import cached_property
@@ -243,6 +244,13 @@ def draw_in_proportion(rng, weights):
     return int(np.searchsorted(np.cumsum(weights), ticket, side="right"))
 
 
+def draw_mixture(rng, non_uniformity, weights):
+    """Draw in proportion to weights with probability non_uniformity, else uniformly."""
+    if non_uniformity > 0 and rng.random() < non_uniformity and weights.sum() > 0:
+        return draw_in_proportion(rng, weights)
+    return int(rng.random() * len(weights))
+
+
 class NaiveSDCA:
     """Algorithm 2, with v_i = B_i delta_i / (lam n) (the paper prints w_hat(delta_i)/(lam n))."""
 
@@ -267,3 +275,102 @@ class NaiveSDCA:
         self.mu[i] = (1 - gamma) * mu + gamma * nu
         self.w = self.w + gamma * v
         return gamma
+
+
+class NaiveOEG:
+    """Exponentiated gradient steps on the scores of all labelings, alpha_i = softmax(scores_i).
+
+    `margin` is the smallest gain, up or down, that has decided about a step: runs that round
+    differently take the same decisions as long as it is far above rounding.
+    """
+
+    def __init__(self, joint_problem, lam, scores):
+        self.samples, self.scores = joint_problem.samples, list(scores)
+        self.scale = lam * len(joint_problem)
+        self.w = joint_problem.w_hat([softmax(s) for s in scores], lam)
+        self.etas = np.full(len(joint_problem), 0.5)
+        self.gaps = np.full(len(joint_problem), 100.0)
+        self.n_oracle_calls, self.margin = 0, np.inf
+
+    def step(self, i, exact=False):
+        """Move the scores of block i towards those of w as far as the dual does not drop."""
+        sample, old, eta = self.samples[i], self.scores[i], self.etas[i]
+        goal, alpha = sample.features @ self.w, softmax(self.scores[i])
+        while True:
+            new = (1 - eta) * old + eta * goal
+            beta = softmax(new)
+            self.n_oracle_calls += 1
+            v = (beta - alpha) @ sample.psi / self.scale
+            gain = entropy(beta) - entropy(alpha) - self.scale * (self.w @ v + v @ v / 2)
+            self.margin = min(self.margin, abs(gain))
+            if gain >= 0 or eta < 1e-10:
+                break
+            eta = eta / 2
+        ahead, change = goal - old, logsumexp(new) - logsumexp(old)
+        self.gaps[i] = change - eta * ahead @ alpha + (1 - eta) * ahead @ (beta - alpha)
+        if exact and eta < 1:
+            self.gaps[i] = divergence(alpha, softmax(goal))
+            self.n_oracle_calls += 1
+        if gain >= 0:
+            self.etas[i] = min(1.05 * eta, 1.0)
+            self.scores[i], self.w = new, self.w + v
+
+
+class NaiveSAG:
+    """SAG with line searches for all L_i; every step moves all of w.
+
+    `margin` is the smallest distance of a comparison from a tie, see `NaiveOEG`.
+    """
+
+    def __init__(self, joint_problem, lam, sampling, line_search):
+        n = len(joint_problem)
+        self.samples, self.lam = joint_problem.samples, lam
+        self.averaged, self.skipping = sampling == "nus", line_search == "skip"
+        self.w, self.gradients = np.zeros(joint_problem.dim), np.zeros((n, joint_problem.dim))
+        self.lipschitz, self.losses = np.zeros(n), np.zeros(n)
+        self.successes, self.skips = np.zeros(n, int), np.zeros(n, int)
+        self.n_oracle_calls, self.margin = 0, np.inf
+
+    def loss(self, i, w):
+        """Return f_i(w), a call of the oracle."""
+        self.n_oracle_calls += 1
+        return log_sum_exp(-self.samples[i].psi @ w)
+
+    def step(self, i):
+        """Refresh the gradient of sample i and follow the mean of all; return the step size."""
+        self.losses[i] = self.loss(i, self.w)
+        gradient = -self.samples[i].posterior(self.w) @ self.samples[i].psi
+        self.search(i, gradient)
+        self.gradients[i] = gradient
+        known = self.lipschitz[self.lipschitz > 0]
+        size = 1 / (known.max() + self.lam)
+        if self.averaged:
+            size = (size + 1 / (known.mean() + self.lam)) / 2
+        total = self.gradients.sum(axis=0)
+        self.w = (1 - size * self.lam) * self.w - size / len(known) * total
+        return size
+
+    def search(self, i, gradient):
+        """Find L_i, unless its turn is to be skipped."""
+        known = self.lipschitz[self.lipschitz > 0]
+        if self.skipping and self.skips[i] > 0:
+            self.skips[i] -= 1
+            return
+        L, norm2, doubled = self.lipschitz[i], gradient @ gradient, False
+        seen = L > 0
+        if not seen:
+            first = norm2 / (2 * self.losses[i]) if norm2 > 0 else 1.0
+            L = known.mean() / 2 if known.size else first
+        self.margin = min(self.margin, abs(norm2 / (1e-8 * L) - 1))
+        searching = norm2 > 1e-8 * L
+        if searching and seen:
+            L = 0.9 * L
+        while searching:
+            decrease = self.losses[i] - self.loss(i, self.w - gradient / L) - norm2 / (2 * L)
+            self.margin = min(self.margin, abs(decrease))
+            if decrease >= 0:
+                break
+            L, doubled = 2 * L, True
+        self.lipschitz[i] = L
+        self.successes[i] = 0 if doubled else self.successes[i] + 1
+        self.skips[i] = 2 ** (self.successes[i] - 1) if self.successes[i] else 0

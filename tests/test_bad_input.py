@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from sdcastruct.models import ChainModel
 from sdcastruct.samplers import Gap, GapImportance, Importance, MaxGap, Uniform
-from sdcastruct.solvers import SDCA
+from sdcastruct.solvers import LBFGS, OEG, SAG, SDCA
 
 NAN, INF = float("nan"), float("inf")
 
@@ -203,6 +203,49 @@ def test_arguments_of_solve(problem, name, value, expected):
 def test_options_of_sdca(problem, name, value, expected):
     with pytest.raises((ValueError, TypeError), match=f"{name}={value!r}: expected.*{expected}"):
         SDCA(**{name: value}).solve(problem)
+
+
+@pytest.mark.parametrize(
+    ("solver", "name", "value", "expected"),
+    [
+        (SDCA, "search_every", 0, ">= 1"),
+        (SDCA, "search_every", 1.5, "integer"),
+        (OEG, "epsilon", 0.0, "above 0"),
+        (OEG, "epsilon", 1.5, "at most 1"),
+        (OEG, "epsilon", NAN, "above 0"),
+        (OEG, "sampler", "gap", "Sampler"),
+        (OEG, "sampler", Gap, "Sampler"),
+        (OEG, "random_state", -1, ""),
+        (SAG, "sampling", "gap", "'nus' or 'uniform'"),
+        (SAG, "sampling", None, "'nus' or 'uniform'"),
+        (SAG, "line_search", "never", "'skip' or 'always'"),
+        (SAG, "line_search", True, "'skip' or 'always'"),
+        (SAG, "random_state", "seed", ""),
+        (LBFGS, "memory", 0, ">= 1"),
+        (LBFGS, "memory", 2.5, "integer"),
+        (LBFGS, "memory", "long", "integer"),
+    ],
+)
+def test_options_of_solvers(solver, name, value, expected):
+    with pytest.raises((ValueError, TypeError), match=f"{name}={value!r}: expected.*{expected}"):
+        solver(**{name: value})
+
+
+@pytest.mark.parametrize("solver", [OEG, SAG, LBFGS])
+def test_arguments_of_other_solvers(problem, model, solver):
+    for name, value in (("lam", 0), ("tol", -1.0), ("n_jobs", 0), ("warm_start", 3), ("resume", 3)):
+        with pytest.raises((ValueError, TypeError), match=f"{name}={value!r}: expected"):
+            solver().solve(problem, **{name: value})
+    for w, what in ((np.zeros(3), r"shape \(3,\)"), (np.full(model.dim, NAN), "not finite")):
+        with pytest.raises(ValueError, match=f"warm_start has .*{what}"):
+            solver().solve(problem, warm_start=w)
+    with pytest.raises(ValueError, match=r"problem=.*expected .*labels"):
+        solver().solve(model.bind([np.ones((2, 2))]))
+    for lam in (0.0, -1.0, NAN, INF):
+        with pytest.raises(ValueError, match=f"lam={lam}: expected"):
+            solver().init(problem, lam)
+    with pytest.raises(TypeError, match="colour"):
+        solver(colour="red")
 
 
 @pytest.mark.parametrize("kind", [Importance, Gap, GapImportance, MaxGap])

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import ROUNDING
+from states import SOLVERS as EVERY
+from states import dual_point
 
 from sdcastruct import duality
 from sdcastruct.models import ChainModel
@@ -205,13 +207,29 @@ def test_interrupt_in_the_middle_of_an_epoch_returns_the_current_result(problem)
     check_certificate(problem, result, 0.1)
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_interrupts_return_the_certified_result_of_every_solver(problem, name):
+    def interrupt(row):
+        if row.epoch == 2:
+            raise KeyboardInterrupt
+
+    result = EVERY[name]().solve(problem, lam=0.1, tol=1e-9, callback=interrupt)
+    assert result.interrupted
+    assert not result.converged
+    assert result.n_epochs == 2
+    assert_allclose(result.primal, duality.primal(problem, result.w, 0.1), rtol=ROUNDING)
+    gap = duality.gap(problem, result.w, dual_point(result.state), 0.1)
+    assert_allclose(result.gap, gap, rtol=0, atol=ROUNDING * 100)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_ends_a_compiled_epoch(tmp_path):
+@pytest.mark.parametrize("solver", ["SDCA", "OEG", "SAG", "LBFGS"])
+def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver):
     script = """
         import os, signal, threading
         import numpy as np
         from sdcastruct.models import ChainModel
-        from sdcastruct.solvers import SDCA
+        from sdcastruct.solvers import SOLVER
 
         n, K, T = 4000, 20, 10
         labels = np.random.default_rng(0).integers(K, size=(n, T))
@@ -221,13 +239,13 @@ def test_ctrl_c_ends_a_compiled_epoch(tmp_path):
             if row.epoch == 1:
                 threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
 
-        result = SDCA(random_state=0).solve(problem, tol=0, max_epochs=10**6, callback=press)
+        result = SOLVER().solve(problem, lam=1e-6, tol=0, max_epochs=10**6, callback=press)
         again = result.state.certify()
-        print(result.interrupted, result.n_updates > n)
+        print(result.interrupted, result.n_updates > result.history.n_updates[1])
         print(result.gap == again.gap, result.primal == again.primal)
     """
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
+        [sys.executable, "-c", textwrap.dedent(script).replace("SOLVER", solver)],
         cwd=tmp_path,
         capture_output=True,
         text=True,

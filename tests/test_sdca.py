@@ -200,6 +200,44 @@ def test_one_newton_step_evaluates_twice():
     assert searched.n_evaluations > 2 * searched.n_updates
 
 
+@pytest.mark.parametrize("every", [2, 5])
+def test_rare_searches_find_the_same_optimum_with_fewer_evaluations(every):
+    problem = letters()
+    best, rare = (
+        SDCA(subprecision=1e-6, search_every=k, random_state=0).solve(
+            problem, lam=0.1, tol=1e-8, max_epochs=1000
+        )
+        for k in (1, every)
+    )
+    assert rare.converged
+    assert_allclose(rare.primal, best.primal, rtol=2e-8)
+    # A step without a search evaluates once, where it lands.
+    per_step = [r.state.n_evaluations / r.n_updates for r in (best, rare)]
+    assert 1 <= per_step[1] < per_step[0]
+
+
+def test_searches_come_on_every_so_many_visits_of_a_sample():
+    problem = letters()
+    options = {"subprecision": 1e-12, "max_newton": 100, "start": 0.5}
+    state, always = (SDCA(search_every=k, **options).init(problem, 0.1) for k in (3, 1))
+    evaluations, sizes = [], []
+    for _ in range(7):
+        before = state.n_evaluations
+        sizes.append(state.step(0))
+        evaluations.append(state.n_evaluations - before)
+        state.step(1)
+    assert [n > 1 for n in evaluations] == [True, False, False, True, False, False, True]
+    assert sizes[0] == sizes[1] == sizes[2] != sizes[3]
+    assert always.step(0) == sizes[0]
+
+
+def test_a_search_on_every_visit_is_the_default():
+    first = SDCA(random_state=0).solve(letters(), lam=0.1, tol=0, max_epochs=5)
+    second = SDCA(search_every=1, random_state=0).solve(letters(), lam=0.1, tol=0, max_epochs=5)
+    assert_array_equal(first.w, second.w)
+    assert first.state.n_evaluations == second.state.n_evaluations
+
+
 def test_line_search_starts_where_it_is_told():
     # A precision of 100 % accepts the first Newton step at most; the starts must differ.
     problem = letters()

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import ROUNDING, NaiveSDCA, divergence, entropy
 from scipy.special import logsumexp
+from states import dual_point
 from strategies import bounded, distributions, lambdas, weights
 from structures import STRUCTURES, flatten, structure_points
 
 from sdcastruct import duality
+from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap, GapImportance, Importance, MaxGap, Uniform
-from sdcastruct.solvers import SDCA
+from sdcastruct.solvers import LBFGS, OEG, SAG, SDCA
 
 EPS = np.finfo(float).eps
 
@@ -24,11 +26,17 @@ class Entry(NamedTuple):
 
     name: str
     make: object
-    climbs: bool
+    climbs: bool = False
 
 
 SOLVERS = [
     Entry("SDCA", lambda seed: SDCA(random_state=seed), climbs=True),
+    Entry("OEG", lambda seed: OEG(random_state=seed), climbs=True),
+    Entry("OEG-gap", lambda seed: OEG(Gap(), random_state=seed), climbs=True),
+    Entry("SAG", lambda seed: SAG("uniform", "always", random_state=seed)),
+    Entry("SAG-NUS", lambda seed: SAG("nus", "always", random_state=seed)),
+    Entry("SAG-NUS*", lambda seed: SAG("nus", "skip", random_state=seed)),
+    Entry("L-BFGS", lambda seed: LBFGS()),
 ]
 # Some uniform draws are needed: a gap that was zero when it was last seen is not drawn again.
 SAMPLERS = [Uniform(), Importance(1.0), Gap(0.8), GapImportance(0.8), MaxGap(0.6)]
@@ -186,6 +194,18 @@ def test_primal_and_gradient(name, source):
 
 
 @structures
+@SOME
+@given(source=st.data(), n_jobs=st.integers(1, 3))
+def test_loss_and_gradient_over_threads(name, source, n_jobs):
+    data, w, _ = source.draw(structure_points(name))
+    loss, gradient = batch.loss_and_gradient(data.problem, w, n_jobs)
+    tolerance = ROUNDING * magnitude(data, w, 0.0)
+    assert_allclose(loss, duality.primal(data.problem, w, 0.0), rtol=0, atol=tolerance)
+    expected = duality.gradient(data.problem, w, 0.0)
+    assert_allclose(gradient, expected, rtol=0, atol=feature_size(data) * tolerance)
+
+
+@structures
 @FEW
 @given(source=st.data())
 def test_marginals_stand_for_the_joint_of_largest_entropy(name, source):
@@ -237,19 +257,20 @@ def test_the_dual_climbs_and_the_weights_stay_conjugate(name, solver, source, la
     state = solver.make(seed).init(problem, lam)
     before = -np.inf
     for _ in range(4):
-        dual = duality.dual(problem, state.alpha, lam)
+        alpha = dual_point(state)
+        dual = duality.dual(problem, alpha, lam)
         tolerance = ROUNDING * 10 * magnitude(data, state.w, lam)
         assert dual >= before - tolerance
-        conjugate = duality.w_hat(problem, state.alpha, lam)
+        conjugate = duality.w_hat(problem, alpha, lam)
         assert_allclose(state.w, conjugate, rtol=0, atol=ROUNDING * 10 * feature_size(data) / lam)
-        gap = duality.gap(problem, conjugate, state.alpha, lam)
-        gaps = duality.block_gaps(problem, conjugate, state.alpha)
+        gap = duality.gap(problem, conjugate, alpha, lam)
+        gaps = duality.block_gaps(problem, conjugate, alpha)
         assert_allclose(gap, gaps.mean(), rtol=0, atol=tolerance)
         before = dual
         state.epoch()
 
 
-@climbing
+@solvers
 @structures
 @FEW
 @given(source=st.data(), lam=lambdas(), seed=st.integers(0, 2**32 - 1))
@@ -257,7 +278,7 @@ def test_the_certified_dual_is_that_of_joint_distributions(name, solver, source,
     data = source.draw(STRUCTURES[name])
     assume(max(len(sample.labelings) for sample in data.joint.samples) <= 100)
     result = solver.make(seed).solve(data.problem, lam=lam, tol=0, max_epochs=2)
-    alpha = result.state.alpha
+    alpha = dual_point(result.state)
     joints = [
         sample.joint(alpha[data.problem.block(i)]) for i, sample in enumerate(data.judge.samples)
     ]
@@ -283,8 +304,8 @@ def test_certified_means_certified(name, solver, source, lam, seed, tol):
     best = data.joint.primal(data.joint.optimum(lam), lam)
     assert result.dual - tolerance <= best <= result.primal + tolerance
     assert_allclose(result.gap, result.primal - result.dual, rtol=0, atol=tolerance)
+    assert result.converged == (result.gap <= tol * result.primal)
     assert result.converged
-    assert result.gap <= tol * result.primal
 
 
 @solvers

@@ -167,6 +167,9 @@ cdef class Attributes:
         cdef Template template
         digest.update(np.asarray(self.slot_ptr).tobytes())
         for template in self.templates:
+            block = &template.block
+            sizes = template.n_attributes, block.width, block.weight_offset
+            digest.update(np.array(sizes).tobytes())
             for name in ("slot_ptr", "slot_offset", "entry_ptr", "entry_row", "entry_value"):
                 digest.update(template.arrays[name].tobytes())
 

@@ -44,7 +44,7 @@ cdef class MaxGap(CompiledSampler):
 
     def memory(self):
         """Return the gaps, for a checkpoint."""
-        return {"gaps": self.tree.leaves}
+        return {**super().memory(), "gaps": self.tree.leaves}
 
     def remember(self, memory):
         """Take what `memory` returned."""

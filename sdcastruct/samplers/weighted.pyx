@@ -54,7 +54,7 @@ cdef class WeightedSampler(CompiledSampler):
 
     def memory(self):
         """Return the weights, for a checkpoint."""
-        return {"weights": self.weights()}
+        return {**super().memory(), "weights": self.weights()}
 
     def remember(self, memory):
         """Take what `memory` returned."""

@@ -190,6 +190,8 @@ class Solver(ABC):
         state = self.init(problem, lam, warm_start) if resume is None else resume
         if self.threads:
             state.n_jobs = n_jobs
+        if checkpoint is not None:
+            state.sampler.memory()  # a sampler that cannot be saved says so now
         if checkpoint is not None and Path(checkpoint).exists():
             run.go_on_from(state.restore(checkpoint))
         options = _Options(tol, max_epochs, callback, certify_every, checkpoint, checkpoint_every)
@@ -218,6 +220,8 @@ class Solver(ABC):
         if not isinstance(checkpoint_every, Integral) or checkpoint_every < 1:
             raise ValueError(f"checkpoint_every={checkpoint_every!r}: expected an integer >= 1")
         if checkpoint is not None:
+            if not isinstance(checkpoint, str | os.PathLike):
+                raise TypeError(f"checkpoint={checkpoint!r}: expected a path, or None")
             folder = Path(checkpoint).absolute().parent
             if not folder.is_dir() or not os.access(folder, os.W_OK):
                 raise ValueError(f"checkpoint={str(checkpoint)!r}: cannot write into its folder")

@@ -66,7 +66,9 @@ class OEG(Solver):
         check_number("epsilon", epsilon, 0.0, 1.0)
         generator(random_state)
         self.sampler = Uniform() if sampler is None else sampler
-        self.exact_gaps = bool(exact_gaps)
+        if not isinstance(exact_gaps, bool):
+            raise TypeError(f"exact_gaps={exact_gaps!r}: expected True or False")
+        self.exact_gaps = exact_gaps
         self.epsilon = epsilon
         self.random_state = random_state
 

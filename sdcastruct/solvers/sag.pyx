@@ -18,6 +18,10 @@ below which the search cannot end, as f_i >= 0. The step size is a = 1/(L_max + 
 sampling; with sampling by L_i ("nus") half of the draws, a = (1/(L_max + lam) + 1/(L_mean +
 lam)) / 2.
 
+L_i is searched along one gradient only; where f_i is flat along it and bends elsewhere, steps may
+be too long, and a problem of few samples may circle around its optimum. So if ||d/m + lam w|| has
+not fallen to a new low for 20 epochs, all L_i count twice as much from then on.
+
 All of w moves in every step, but a sample sees only few of its rows. So w = c v, every row of v is
 brought up to date just in time, when a sample needs it::
 
@@ -46,6 +50,7 @@ from sdcastruct.solvers.options import check_choice, check_number, generator
 cdef double SHRINK = 0.9
 cdef double SMALLEST_GAIN = 1e-8        # ||grad f_i||^2 / L_i below which nothing is searched
 cdef double SMALLEST_SCALE = 1e-100     # of c, before v is rewritten
+cdef int PATIENCE = 20                  # epochs without a new low before steps get shorter
 cdef int MOST_DOUBLED = 20              # successes that still double the number of skipped visits
 
 
@@ -115,6 +120,9 @@ cdef class SAGState(State):
     cdef object v, last, successes, skipped
     cdef bint averaged, skips
     cdef double c, total
+    # What L_i is multiplied by, the lowest ||d/m + lam w||^2, and the epochs since then.
+    cdef double caution, lowest
+    cdef int64_t n_stale
     cdef SumTree sums
     cdef MaxTree maxima
     cdef double[::1] v_view, d_view, last_view, slots_view, lipschitz_view, losses_view
@@ -131,6 +139,7 @@ cdef class SAGState(State):
         self.lipschitz = np.zeros(n)
         self.successes, self.skipped = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.c, self.total = 1.0, 0.0
+        self.caution, self.lowest, self.n_stale = 1.0, np.inf, 0
         self.v_view, self.d_view, self.last_view = self.v, self.direction, self.last
         self.slots_view, self.losses_view = self.slots, self.losses
         self.lipschitz_view = self.lipschitz
@@ -187,9 +196,9 @@ cdef class SAGState(State):
             stored[j] = space.m[j]
         problem.add(i, 1.0, space.theta, &self.d_view[0])
 
-        a = 1.0 / (self.maxima.nodes[1] + self.lam)
+        a = 1.0 / (self.caution * self.maxima.nodes[1] + self.lam)
         if self.averaged:
-            a = 0.5 * (a + 1.0 / (self.sums.nodes[1] / self.n_seen + self.lam))
+            a = 0.5 * (a + 1.0 / (self.caution * self.sums.nodes[1] / self.n_seen + self.lam))
         c = (1.0 - a * self.lam) * self.c
         if c > SMALLEST_SCALE:
             self.c = c
@@ -201,6 +210,17 @@ cdef class SAGState(State):
                 self.v -= (a / self.n_seen) * self.direction
         self.n_updates += 1
         return a
+
+    def epoch(self):
+        """Do n steps on samples drawn by the sampler; shorten them if they lead nowhere."""
+        super().epoch()
+        gradient = self.direction / self.n_seen + self.lam * self.w
+        size = gradient @ gradient
+        self.n_stale += 1
+        if size < self.lowest:
+            self.lowest, self.n_stale = size, 0
+        elif self.n_stale == PATIENCE:
+            self.caution, self.n_stale = 2.0 * self.caution, 0
 
     cdef int search(self, Problem problem, Workspace space, Py_ssize_t i,
                     bint seen) except -1 nogil:
@@ -269,10 +289,12 @@ cdef class SAGState(State):
 
     def counters(self):
         """Return all numbers that the state consists of, {name: number}."""
-        return {**super().counters(), "n_seen": self.n_seen}
+        return {**super().counters(), "n_seen": self.n_seen, "n_stale": self.n_stale,
+                "caution": self.caution, "lowest": self.lowest}
 
-    def set_counters(self, n_seen, **others):
+    def set_counters(self, n_seen, n_stale, caution, lowest, **others):
         """Take the numbers that `counters` returned, after the arrays."""
         super().set_counters(**others)
-        self.n_seen = n_seen
+        self.n_seen, self.n_stale = n_seen, n_stale
+        self.caution, self.lowest = caution, lowest
         self._grow_trees()

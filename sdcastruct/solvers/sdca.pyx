@@ -82,8 +82,8 @@ class SDCA(Solver):
         Parameters
         ----------
         warm_start : Result, state or array of shape (dim,), optional
-            Start from the dual point of an earlier run, of any solver, perhaps with another lam or
-            with fewer samples; or from the marginals at given weights.
+            Start from the dual point of an earlier run of SDCA, perhaps with another lam or with
+            fewer samples; or from the marginals at the weights of any other solver.
         """
         check_number("lam", lam, 0.0, np.inf)
         other, w = start_of(problem, warm_start)
