@@ -47,5 +47,6 @@ setup(
     ext_modules=cythonize(
         [extension(source) for source in sorted(PACKAGE.rglob("*.pyx"))],
         compiler_directives=DIRECTIVES,
-    )
+    ),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

@@ -182,7 +182,7 @@ def test_broken_pipe(files):
 
 
 @pytest.mark.parametrize("command", ["train", "tag", "eval", "info"])
-def test_help_teaches(command):
+def test_help_teaches(files, command):
     code, out, _ = run(command, "--help")
     assert code == 0
     assert len(out.splitlines()) > 5
