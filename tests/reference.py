@@ -120,7 +120,7 @@ class EnumeratedSample:
         """Return prod_C mu_C / prod_S mu_S, or zero where a clique is zero."""
         log_mu = np.log(np.where(mu == 0, 1, mu))
         possible = self.regions @ (mu == 0) == 0
-        return np.where(possible, np.exp(self.regions @ (self.counting * log_mu)), 0)
+        return np.exp(np.where(possible, self.regions @ (self.counting * log_mu), -np.inf))
 
     def divergence(self, mu, nu):
         """Return KL of the joints that belong to two vectors of marginals."""
