@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sdcastruct import model_file
+from sdcastruct import archive
 from sdcastruct.explanation import Explanation
 from sdcastruct.features import SequenceLabelEncoder, Vectorizer, Vocabulary
 from sdcastruct.inference.n_best import n_best
@@ -23,6 +23,7 @@ SAMPLERS = {
     "importance": Importance,
     "max_gap": MaxGap,
 }
+MODEL_VERSION = 1
 SOLVERS = ("sdca", "oeg", "sag", "lbfgs")
 CERTIFICATE = (
     "primal_objective_",
@@ -272,17 +273,18 @@ class CRF(BaseEstimator):
             "certificate": {name: getattr(self, name) for name in CERTIFICATE},
             "extra": extra,
         }
-        arrays = {f"weights_{k}": v for k, v in model_file.pack_table(attributes, prune).items()}
+        rows = sparse.csr_matrix(np.where(np.abs(attributes) > prune, attributes, 0.0))
+        arrays = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
         arrays.update(bias=bias, transitions=transitions)
         if self._vectorizer is not None:
             text, lengths = self._vectorizer.vocabulary_.to_arrays()
             arrays.update(text=text, lengths=lengths)
-        model_file.save(path, header, arrays)
+        archive.write(path, "model", MODEL_VERSION, header, arrays, compress=True)
 
     @classmethod
     def load(cls, path):
         """Return the estimator that `save` wrote; only its training history is not kept."""
-        header, arrays = model_file.load(path)
+        header, arrays = archive.read(path, "model", MODEL_VERSION)
         crf = cls(**header["params"])
         crf._encoder = SequenceLabelEncoder.of(header["classes"])
         crf.classes_, crf._n_attributes = crf._encoder.classes_, header["n_attributes"]
@@ -292,8 +294,9 @@ class CRF(BaseEstimator):
         if header["items"]:
             vocabulary = Vocabulary.from_arrays(arrays["text"], arrays["lengths"])
             crf._vectorizer = Vectorizer.of(vocabulary, min_freq=crf.min_freq)
-        parts = {k: arrays[f"weights_{k}"] for k in ("data", "indices", "indptr")}
-        tables = model_file.unpack_table(parts, (A, K)), arrays["bias"], arrays["transitions"]
+        parts = arrays["data"], arrays["indices"], arrays["indptr"]
+        attributes = sparse.csr_matrix(parts, (A, K)).toarray()
+        tables = attributes, arrays["bias"], arrays["transitions"]
         crf.coef_ = np.concatenate([table.ravel() for table in tables])
         for name, value in header["certificate"].items():
             setattr(crf, name, value)

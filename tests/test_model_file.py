@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sdcastruct import CRF, model_file
+from sdcastruct import CRF
 
 X = [[["a"], ["b", "a"]], [["b"]], [{"w": "x", "n": 2.5}, ["a"]]]
 Y = [["B-X", "I-X"], ["O"], ["O", "B-X"]]
@@ -86,7 +86,7 @@ def test_foreign_archives(tmp_path):
     np.savez(path, header=np.array(json.dumps({"format": "something else"})))
     with pytest.raises(ValueError, match="its format is 'something else'"):
         CRF.load(path)
-    model = {"format": model_file.FORMAT, "version": 99}
+    model = {"format": "sdcastruct model", "version": 99}
     np.savez(path, header=np.array(json.dumps(model)))
     with pytest.raises(ValueError, match="has version 99, expected 1"):
         CRF.load(path)

@@ -1,18 +1,15 @@
 """Files from which a run goes on as if nothing had happened.
 
-A checkpoint is one ``.npz`` file without pickled objects: the arrays of the state, what the sampler
-has learned, the history so far, and a header in JSON with the counters, the random numbers and what
-the state belongs to. It is written next to its place and then moved there, so that a run that is
-killed leaves the previous checkpoint intact.
+A checkpoint is an `archive`: the arrays of the state, what the sampler has learned, the history so
+far, and a header with the counters, the random numbers and what the state belongs to. A run that is
+killed while it writes leaves the previous checkpoint intact.
 """
-
-import json
-import os
-from pathlib import Path
 
 import numpy as np
 
-FORMAT, VERSION = "sdcastruct checkpoint", 1
+from sdcastruct import archive
+
+VERSION = 1
 
 
 def save(path, state, history):
@@ -26,21 +23,13 @@ def save(path, state, history):
         Arrays of the history so far.
     """
     header = {
-        "format": FORMAT,
-        "version": VERSION,
         **_identity(state),
         "counters": state.counters(),
         "random": _plain(state.stream.generator.bit_generator.state),
     }
     parts = {"state": state.arrays(), "sampler": state.sampler.memory(), "history": history}
     arrays = {f"{part}/{name}": a for part, named in parts.items() for name, a in named.items()}
-    path = Path(path)
-    unfinished = path.with_name(path.name + ".part")
-    with open(unfinished, "wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    archive.write(path, "checkpoint", VERSION, header, arrays)
 
 
 def load(path, state):
@@ -51,7 +40,7 @@ def load(path, state):
     ValueError
         If the file is no checkpoint, or one of another run: it says what differs.
     """
-    header, arrays = _read(path)
+    header, arrays = archive.read(path, "checkpoint", VERSION)
     for name, value in _identity(state).items():
         if header.get(name) != value:
             raise ValueError(
@@ -78,25 +67,6 @@ def _identity(state):
         "lam": state.lam,
         "problem": state.problem.fingerprint(),
     }
-
-
-def _read(path):
-    """Return header and arrays of a checkpoint."""
-    try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays.pop("header")))
-        if header["format"] != FORMAT:
-            raise ValueError(f"format {header['format']!r}")
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # damaged archives raise a dozen kinds
-        raise ValueError(f"{str(path)!r} is no readable checkpoint: {error}") from error
-    if header["version"] != VERSION:
-        raise ValueError(
-            f"checkpoint {str(path)!r} has version {header['version']}, expected {VERSION}"
-        )
-    return header, arrays
 
 
 def _part(arrays, part):
