@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sdcastruct import archive
 from sdcastruct.explanation import Explanation
 from sdcastruct.features import SequenceLabelEncoder, Vectorizer, Vocabulary
+from sdcastruct.features.rules import check_transitions, iob2_rules
 from sdcastruct.inference.n_best import n_best
 from sdcastruct.models import ChainModel
 from sdcastruct.problem import batch
@@ -168,7 +169,7 @@ class CRF(BaseEstimator):
         encoder = SequenceLabelEncoder().fit(labels)
         codes = encoder.transform(labels)
         forbidden = self._forbidden_codes(encoder.classes_)
-        _check_transitions(codes, forbidden, encoder.classes_)
+        check_transitions(codes, forbidden, encoder.classes_)
         model = ChainModel(len(encoder.classes_), self._n_attributes, forbidden)
         problem = model.bind(rows, codes)
         weights = self._weights(codes, encoder.classes_, sample_weight)
@@ -455,38 +456,6 @@ class CRF(BaseEstimator):
     def __getstate__(self):
         # The dual point is large and belongs to the problem; a copy starts from the weights.
         return {**super().__getstate__(), "_state": None}
-
-
-def iob2_rules(labels):
-    """Return the transitions that IOB2 forbids: to I-X from anything but B-X and I-X.
-
-    Parameters
-    ----------
-    labels : list of str
-
-    Returns
-    -------
-    list of (from label, to label)
-        None stands for the beginning of a sequence.
-    """
-    return [
-        (before, label)
-        for label in labels
-        if str(label).startswith("I-")
-        for before in (None, *labels)
-        if before not in (label, "B-" + label[2:])
-    ]
-
-
-def _check_transitions(codes, forbidden, classes):
-    """Check that the given labels have no forbidden transition."""
-    forbidden = set(forbidden or ())
-    for i, sequence in enumerate(codes if forbidden else ()):
-        sequence = sequence.tolist()
-        for t, pair in enumerate(zip([None, *sequence], sequence, strict=False)):
-            if pair in forbidden:
-                before, after = (None if k is None else classes[k] for k in pair)
-                raise ValueError(f"y[{i}][{t}]: {before!r} -> {after!r} is forbidden")
 
 
 class _Previous:

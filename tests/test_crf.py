@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from sdcastruct import CRF
-from sdcastruct.crf import iob2_rules
+from sdcastruct.features.rules import iob2_rules
 from sdcastruct.models import ChainModel
 from sdcastruct.solvers import SDCA
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdcastruct.datasets import fetch, load_conll2000, load_conll2002, load_ocr, load_pos
-from sdcastruct.datasets.text import CHUNKING, word_shape
+from sdcastruct.datasets.text import word_shape
 from sdcastruct.features import SequenceLabelEncoder, Vectorizer, apply_templates, template_name
+from sdcastruct.features.templates import CHUNKING
 
 needs_corpora = pytest.mark.skipif(
     "SDCASTRUCT_DATA" not in os.environ, reason="SDCASTRUCT_DATA names no folder with the corpora"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcastruct.datasets import load_conll2000, text
+from sdcastruct.datasets import load_conll2000
 from sdcastruct.features.templates import (
     CHUNKING,
     apply_templates,
@@ -195,9 +195,6 @@ class TestBuiltIn:
         templates = load_templates("chunking")
         assert templates.extract_all(corpus) == apply_templates(fields, CHUNKING)
         assert [templates.extract(s) for s in corpus] == apply_templates(fields, CHUNKING)
-
-    def test_is_that_of_the_data_set(self):
-        assert text.CHUNKING == CHUNKING
 
     def test_source_is_the_name(self):
         templates = load_templates("chunking")

@@ -6,6 +6,7 @@ from sklearn.utils import Bunch
 
 from sdcastruct.datasets import text
 from sdcastruct.datasets.fetch import fetch
+from sdcastruct.features.templates import CHUNKING
 
 CHUNKING_DESCR = """\
 CoNLL-2000 chunking
@@ -54,7 +55,7 @@ def load_conll2000(split="train"):
             The columns of the corpus.
         DESCR : str
     """
-    return _task(_read_conll2000(split), text.CHUNKING, CHUNKING_DESCR)
+    return _task(_read_conll2000(split), CHUNKING, CHUNKING_DESCR)
 
 
 def load_conll2002(language="dutch", split="train"):

@@ -9,29 +9,14 @@ import re
 from functools import cache
 
 from sdcastruct.features import apply_templates
+from sdcastruct.features.templates import grams
 
-
-def _grams(field, length, *starts):
-    """Return one template per start: ``length`` neighbouring values of a field."""
-    return tuple(
-        tuple((field, offset) for offset in range(start, start + length)) for start in starts
-    )
-
-
-WORDS = _grams("w", 1, -2, -1, 0, 1, 2) + _grams("w", 2, -1, 0)
-
-# The template of CRFsuite's chunking tutorial.
-CHUNKING = (
-    *WORDS,
-    *_grams("pos", 1, -2, -1, 0, 1, 2),
-    *_grams("pos", 2, -2, -1, 0, 1),
-    *_grams("pos", 3, -2, -1, 0),
-)
+WORDS = grams("w", 1, -2, -1, 0, 1, 2) + grams("w", 2, -1, 0)
 
 ENTITIES = (
     *WORDS,
-    *_grams("pos", 1, -1, 0, 1),
-    *_grams("shape", 1, -1, 0, 1),
+    *grams("pos", 1, -1, 0, 1),
+    *grams("shape", 1, -1, 0, 1),
     *((("lower", 0),), (("prefix2", 0),), (("prefix3", 0),), (("prefix4", 0),)),
     *((("suffix2", 0),), (("suffix3", 0),), (("suffix4", 0),)),
 )
