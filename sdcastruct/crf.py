@@ -14,6 +14,7 @@ from sdcastruct.features import SequenceLabelEncoder, Vectorizer, Vocabulary
 from sdcastruct.features.rules import check_transitions, iob2_rules
 from sdcastruct.inference.n_best import n_best
 from sdcastruct.models import ChainModel
+from sdcastruct.models.stacked import StackedRows
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap, GapImportance, Importance, MaxGap, Sampler, Uniform
 from sdcastruct.solvers import LBFGS, OEG, SAG, SDCA
@@ -193,7 +194,8 @@ class CRF(BaseEstimator):
     def predict(self, X):
         """Return the most probable labels of every sequence, a list of lists."""
         rows = self._transform(X)
-        return self._encoder.inverse_transform(self.model_.decode(rows, self.coef_))
+        problem = self.model_.bind(rows)
+        return self._encoder.inverse_transform(batch.decode(problem, self.coef_))
 
     def predict_single(self, xseq):
         """Return the most probable labels of one sequence, a list."""
@@ -509,7 +511,7 @@ def _check_sequences(name, sequences):
         raise TypeError(f"{name} is {type(sequences).__name__}: expected a list of sequences")
     if len(sequences) == 0:
         raise ValueError(f"{name} is empty: expected at least one sequence")
-    return list(sequences)
+    return sequences if isinstance(sequences, StackedRows) else list(sequences)
 
 
 def _is_plain(value):

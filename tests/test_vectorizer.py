@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sdcastruct.features import Vectorizer, Vocabulary
+from sdcastruct.models import ChainModel
 
 # Few letters and the separator, so that names meet; python-crfsuite cuts names at "\0" to show them
 short = st.text("ab:é", max_size=3)
@@ -161,14 +162,28 @@ class TestMatrices:
     @given(corpora)
     def test_stacked_is_the_list_in_one(self, X):
         vectorizer = Vectorizer()
-        for of_all, of_each in (
-            (vectorizer.fit_transform_stacked, vectorizer.fit_transform),
-            (vectorizer.transform_stacked, vectorizer.transform),
-        ):
-            rows, lengths = of_all(X)
-            assert rows.indices.dtype == rows.indptr.dtype == np.int32
-            assert lengths.tolist() == list(map(len, X))
-            assert np.array_equal(rows.toarray(), vstack(of_each(X)).toarray())
+        for matrices in (vectorizer.fit_transform(X), vectorizer.transform(X)):
+            assert matrices.rows.indices.dtype == matrices.rows.indptr.dtype == np.int32
+            assert matrices.lengths.tolist() == list(map(len, X))
+            assert np.array_equal(matrices.rows.toarray(), vstack(list(matrices)).toarray())
+
+    def test_sequence_of_matrices(self):
+        matrices = Vectorizer().fit_transform([[["a"], ["b"]], [["b"]], [["a"]]])
+        assert len(matrices) == 3
+        assert matrices[-1].toarray().tolist() == [[1, 0]]
+        assert [x.shape[0] for x in matrices[:2]] == [2, 1]
+        with pytest.raises(IndexError):
+            matrices[3]
+
+    def test_models_take_them_as_they_are(self):
+        """Binding stacked rows gives the same problem as binding their list."""
+        X = [[["a", "b"], ["b"]], [["a"]]]
+        matrices, Y = Vectorizer().fit_transform(X), [[0, 1], [1]]
+        model = ChainModel(n_states=2, n_features=2)
+        stacked, listed = model.bind(matrices, Y), model.bind(list(matrices), Y)
+        assert stacked.fingerprint() == listed.fingerprint()
+        with pytest.raises(ValueError, match=r"X has 2 columns, expected 3 \(n_features=3\)"):
+            ChainModel(n_states=2, n_features=3).bind(matrices)
 
     def test_matrices_are_views(self):
         """A corpus of matrices takes no more than the stacked one."""
@@ -189,19 +204,19 @@ class TestMatrices:
         assert nothing.shape == (2, 0)
 
     def test_no_sequences(self):
-        assert Vectorizer().fit([[["a"]]]).transform([]) == []
+        assert Vectorizer().fit([[["a"]]]).transform([])[:] == []
 
     def test_sequences_may_be_any_iterables(self):
         X = [(["a"], ["b"]), iter([["b"]]), np.array([{"a": 2}], dtype=object)]
-        rows, lengths = Vectorizer().fit_transform_stacked(iter(X))
-        assert rows.toarray().tolist() == [[1, 0], [0, 1], [0, 1], [2, 0]]
-        assert lengths.tolist() == [2, 1, 1]
+        matrices = Vectorizer().fit_transform(iter(X))
+        assert matrices.rows.toarray().tolist() == [[1, 0], [0, 1], [0, 1], [2, 0]]
+        assert matrices.lengths.tolist() == [2, 1, 1]
 
     def test_long_rows(self):
         """Far more entries than the items have names at their top."""
         nested = {"a": {"b": list(map(str, range(5000)))}}
-        rows, _ = Vectorizer().fit_transform_stacked([[nested, nested]])
-        assert np.array_equal(rows.toarray(), np.ones((2, 5000)))
+        (matrix,) = Vectorizer().fit_transform([[nested, nested]])
+        assert np.array_equal(matrix.toarray(), np.ones((2, 5000)))
 
 
 BAD_ITEMS = [
@@ -310,7 +325,7 @@ class TestVocabulary:
         expected = [f"{n % 7}:{n}" for n in range(20_000)]
         vectorizer = Vectorizer().fit([[expected[:5]], [expected]])
         assert vectorizer.attributes_ == expected
-        rows, _ = vectorizer.transform_stacked([[[name] for name in expected]])
+        (rows,) = vectorizer.transform([[[name] for name in expected]])
         assert np.array_equal(rows.indices, np.arange(20_000))
         assert np.array_equal(rows.indptr, np.arange(20_001))
 

@@ -5,8 +5,6 @@ summed over its mentions. The corpus is built as one stacked matrix, of which th
 sequences are views.
 """
 
-from itertools import pairwise
-
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
@@ -15,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sdcastruct.features.items import keep_columns, occurrences, read
 from sdcastruct.features.vocabulary import Vocabulary
 from sdcastruct.models.checks import check_count
+from sdcastruct.models.stacked import StackedRows
 
 
 class Vectorizer(BaseEstimator):
@@ -85,30 +84,11 @@ class Vectorizer(BaseEstimator):
         -------
         self
         """
-        self.fit_transform_stacked(X)
+        self.fit_transform(X)
         return self
 
     def fit_transform(self, X, y=None):
         """Learn the attributes of ``X`` and return its matrices, reading the items once."""
-        return _cut(*self.fit_transform_stacked(X))
-
-    def transform(self, X):
-        """Return the matrices of ``X``; attributes that ``fit`` has not kept are ignored.
-
-        Parameters
-        ----------
-        X : list of sequences of items
-
-        Returns
-        -------
-        list of csr_array of shape (T, A)
-            float64 values, int32 column indices sorted within a row, no duplicates. Values and
-            indices are views of one stacked matrix.
-        """
-        return _cut(*self.transform_stacked(X))
-
-    def fit_transform_stacked(self, X):
-        """Learn the attributes of ``X`` and return one matrix, as ``transform_stacked`` does."""
         min_freq = check_count("min_freq", self.min_freq, 1)
         vocabulary = Vocabulary()
         codes, values, indptr, lengths = read(X, vocabulary, learn=True)
@@ -119,44 +99,32 @@ class Vectorizer(BaseEstimator):
             vocabulary = vocabulary.keep(kept)
         vocabulary.trim()
         self.vocabulary_, self._names = vocabulary, None
-        return _stacked(codes, values, indptr, len(vocabulary)), lengths
+        return _stacked(codes, values, indptr, lengths, len(vocabulary))
 
-    def transform_stacked(self, X):
-        """Return the matrices of ``X`` as one.
+    def transform(self, X):
+        """Return the matrices of ``X``; attributes that ``fit`` has not kept are ignored.
+
+        Parameters
+        ----------
+        X : list of sequences of items
 
         Returns
         -------
-        rows : csr_array of shape (sum of T_i, A)
-            The rows of all sequences, one after the other.
-        lengths : int64 array of shape (n,)
-            The numbers of items T_i.
+        StackedRows
+            A sequence of csr_array of shape (T, A), one per sequence: float64 values, int32 column
+            indices sorted within a row, no duplicates.
         """
         check_is_fitted(self, "vocabulary_")
         codes, values, indptr, lengths = read(X, self.vocabulary_, learn=False)
-        return _stacked(codes, values, indptr, len(self.vocabulary_)), lengths
+        return _stacked(codes, values, indptr, lengths, len(self.vocabulary_))
 
 
-def _stacked(columns, values, indptr, n_columns):
-    """Return entries as a CSR matrix in canonical form; the arrays become the matrix's own."""
+def _stacked(columns, values, indptr, lengths, n_columns):
+    """Return entries as CSR matrices in canonical form; the arrays become their own."""
     n = indptr[-1]
     if n <= np.iinfo(np.int32).max:  # else SciPy widens the indices of the stacked matrix as well
         indptr = indptr.astype(np.int32)
     rows = csr_array((values[:n], columns[:n], indptr), shape=(len(indptr) - 1, n_columns))
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    return rows
-
-
-def _cut(rows, lengths):
-    """Return one CSR matrix per sequence, which shares the values and indices of all."""
-    bounds = np.concatenate([[0], np.cumsum(lengths)]).tolist()
-    matrices = []
-    for first, last in pairwise(bounds):
-        start, end = rows.indptr[first], rows.indptr[last]
-        ends = (rows.indptr[first : last + 1] - start).astype(np.int32, copy=False)
-        indices = rows.indices[start:end].astype(np.int32, copy=False)
-        own = (rows.data[start:end], indices, ends)
-        matrix = csr_array(own, shape=(last - first, rows.shape[1]))
-        matrix.has_canonical_format = True
-        matrices.append(matrix)
-    return matrices
+    return StackedRows(rows, lengths)

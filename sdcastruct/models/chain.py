@@ -20,6 +20,8 @@ from sdcastruct.models.checks import check_count, check_labels, check_rows, chec
 from sdcastruct.models.forest import Forest, pointers
 from sdcastruct.problem import Attributes, Problem, Template
 
+MOST_KEPT = 256
+
 
 class ChainModel(Model):
     """Chains whose nodes all have the same states.
@@ -48,6 +50,7 @@ class ChainModel(Model):
         self.n_features = check_count("n_features", n_features, 0)
         self.forbidden = None if not forbidden else [tuple(pair) for pair in forbidden]
         self._allowed = self._allowed_first = None
+        self._kept = {}
         if self.forbidden:
             self._set_allowed()
 
@@ -72,11 +75,13 @@ class ChainModel(Model):
         labels = None if Y is None else check_labels(Y, lengths, self.n_states)
         if labels is not None and self.forbidden:
             self._check_transitions(labels, lengths)
-        forest = Forest.chains(self.n_states, lengths)
+        forest, regions, engine, templates = self._graphs(lengths)
+        K = self.n_states
+        attributes = Template(rows, forest.node_ptr, forest.node_offset, 0, K)
         return Problem(
-            self._attributes(rows, forest),
-            forest.regions(),
-            forest.engine(self._allowed, self._allowed_first),
+            Attributes(forest.slot_ptr, [attributes, *templates]),
+            regions,
+            engine,
             None if Y is None else forest.truth(labels),
         )
 
@@ -136,21 +141,35 @@ class ChainModel(Model):
                 f"Y[{i}][{t}]: the transition {(before, int(labels[at]))} is forbidden"
             )
 
-    def _attributes(self, rows, forest):
+    def _graphs(self, lengths):
+        """Return what depends on the lengths alone, kept for single chains of common lengths.
+
+        So that a service that labels one sequence at a time does not pack the same graph again.
+        """
+        if lengths.size > 1:
+            return self._make_graphs(lengths)
+        length = int(lengths[0])
+        if length not in self._kept:
+            if len(self._kept) == MOST_KEPT:
+                self._kept.clear()
+            self._kept[length] = self._make_graphs(lengths)
+        return self._kept[length]
+
+    def _make_graphs(self, lengths):
+        """Return forest, regions, engine and the templates of biases and transitions."""
         K, A = self.n_states, self.n_features
-        transitions = sparse.csr_matrix(np.ones((forest.n_tables.sum(), 1)))
+        forest = Forest.chains(K, lengths)
+        ones = sparse.csr_matrix(np.ones((forest.n_tables.sum(), 1)))
+        bias, tables = _bias_rows(forest.node_ptr), pointers(forest.n_tables)
         templates = [
-            Template(rows, forest.node_ptr, forest.node_offset, 0, K),
-            Template(_bias_rows(forest.node_ptr), forest.node_ptr, forest.node_offset, A * K, K),
-            Template(
-                transitions,
-                pointers(forest.n_tables),
-                forest.table_offset,
-                (A + 3) * K,
-                K * K,
-            ),
+            Template(bias, forest.node_ptr, forest.node_offset, A * K, K),
+            Template(ones, tables, forest.table_offset, (A + 3) * K, K * K),
         ]
-        return Attributes(forest.slot_ptr, templates)
+        engine = forest.engine(self._allowed, self._allowed_first)
+        return forest, forest.regions(), engine, templates
+
+    def __getstate__(self):
+        return {**self.__dict__, "_kept": {}}
 
 
 def _bias_rows(node_ptr):

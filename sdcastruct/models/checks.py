@@ -8,6 +8,8 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
+from sdcastruct.models.stacked import StackedRows
+
 
 def check_count(name, value, least):
     """Check a parameter that counts something; return it as int."""
@@ -31,7 +33,7 @@ def check_rows(X, n_columns, name="X[{}]", columns="n_features", row="node", lea
 
     Parameters
     ----------
-    X : list of arrays or sparse matrices of shape (T_i, n_columns)
+    X : list of arrays or sparse matrices of shape (T_i, n_columns), or StackedRows
     n_columns : int
     name, columns, row : str
         What messages call the array of sample {}, its number of columns, and what a row stands for.
@@ -44,14 +46,17 @@ def check_rows(X, n_columns, name="X[{}]", columns="n_features", row="node", lea
     lengths : int64 array of shape (n,)
         The numbers of rows T_i.
     """
-    samples = []
-    for i, x in enumerate(X):
-        x = _rows_of_sample(name.format(i), x, n_columns, columns, row)
-        if x.shape[0] < least:
-            raise ValueError(f"{name.format(i)} has no rows: expected at least one {row}")
-        samples.append(x)
-    lengths = np.array([x.shape[0] for x in samples], dtype=np.int64)
-    rows = _stack(samples, n_columns)
+    if isinstance(X, StackedRows):
+        rows, lengths = X.rows, X.lengths
+        _check_width("X", rows, n_columns, columns)
+    else:
+        samples = [
+            _rows_of_sample(name.format(i), x, n_columns, columns, row) for i, x in enumerate(X)
+        ]
+        lengths = np.array([x.shape[0] for x in samples], dtype=np.int64)
+        rows = _stack(samples, n_columns)
+    for i in np.flatnonzero(lengths < least):
+        raise ValueError(f"{name.format(i)} has no rows: expected at least one {row}")
     if not np.isfinite(rows.data).all():
         entry = np.flatnonzero(~np.isfinite(rows.data))[0]
         at = np.searchsorted(rows.indptr, entry, side="right") - 1
@@ -155,11 +160,15 @@ def _rows_of_sample(name, x, n_columns, columns, row):
         raise TypeError(f"{name} has dtype {x.dtype}, expected real numbers")
     if x.ndim != 2:
         raise ValueError(f"{name} has shape {x.shape}, expected (n_{row}s, {n_columns})")
+    _check_width(name, x, n_columns, columns)
+    return _sparse_sample(name, x) if sparse.issparse(x) else x
+
+
+def _check_width(name, x, n_columns, columns):
     if x.shape[1] != n_columns:
         raise ValueError(
             f"{name} has {x.shape[1]} columns, expected {n_columns} ({columns}={n_columns})"
         )
-    return _sparse_sample(name, x) if sparse.issparse(x) else x
 
 
 def _sparse_sample(name, x):
