@@ -296,7 +296,7 @@ class CRF(BaseEstimator):
         crf._vectorizer = None
         if header["items"]:
             vocabulary = Vocabulary.from_arrays(arrays["text"], arrays["lengths"])
-            crf._vectorizer = Vectorizer.of(vocabulary, min_freq=crf.min_freq)
+            crf._vectorizer = Vectorizer.of(vocabulary, min_freq=crf._min_freq)
         parts = arrays["data"], arrays["indices"], arrays["indptr"]
         attributes = sparse.csr_matrix(parts, (A, K)).toarray()
         tables = attributes, arrays["bias"], arrays["transitions"]
@@ -323,6 +323,10 @@ class CRF(BaseEstimator):
     def transition_features_(self):
         """Weights by (from label, to label)."""
         return _named(self._weight_tables()[2], self.classes_, self.classes_)
+
+    @property
+    def _min_freq(self):
+        return self.min_freq
 
     def _weight_tables(self):
         check_is_fitted(self, "coef_")
@@ -361,7 +365,7 @@ class CRF(BaseEstimator):
         if _is_table(X[0]):
             self._vectorizer, self._n_attributes = None, np.shape(X[0])[1]
             return X
-        self._vectorizer = Vectorizer(min_freq=self.min_freq)
+        self._vectorizer = Vectorizer(min_freq=self._min_freq)
         rows = self._vectorizer.fit_transform(X)
         self._n_attributes = len(self._vectorizer.vocabulary_)
         return rows

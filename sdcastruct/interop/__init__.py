@@ -1,0 +1,1 @@
+"""Other libraries' interfaces; none of them is needed to import these modules."""
