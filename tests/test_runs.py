@@ -241,7 +241,9 @@ def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver):
 
         result = SOLVER().solve(problem, lam=1e-6, tol=0, max_epochs=10**6, callback=press)
         again = result.state.certify()
-        print(result.interrupted, result.n_updates > result.history.n_updates[1])
+        # L-BFGS counts whole iterations, and may not have ended its second.
+        n_least = result.history.n_updates[1] + (SOLVER.__name__ != "LBFGS")
+        print(result.interrupted, result.n_updates >= n_least)
         print(result.gap == again.gap, result.primal == again.primal)
     """
     run = subprocess.run(

@@ -56,7 +56,8 @@ class Model(ABC):
 
     def decode(self, X, w):
         """Return a most probable labelling of every input, a list of int arrays."""
-        return batch.decode(self.bind(X), self._check_weights(w))
+        problem, w = self.bind(X), self._check_weights(w)
+        return batch.decode(problem, problem.pack(w))
 
     def marginals(self, X, w):
         """Return the marginals of p(y | x; w) of every input, as `split_marginals` shapes them."""

@@ -6,8 +6,9 @@ The weights are three tables laid end to end, K states and A attributes::
     bias         (3, K)   any position, first position, last position
     transitions  (K, K)   from y_t (row) to y_{t+1} (column)
 
-so that dim = A K + 3 K + K^2. Scores of a chain of T nodes: T K node scores, then one table of K^2
-transitions that all edges share. Marginals: T node tables, then T - 1 edge tables.
+so that dim = A K + 3 K + K^2; the biases may be left out. Scores of a chain of T nodes: T K node
+scores, then one table of K^2 transitions that all edges share. Marginals: T node tables, then T - 1
+edge tables.
 """
 
 from numbers import Integral
@@ -34,6 +35,8 @@ class ChainModel(Model):
         Number of attributes A of a node.
     forbidden : list of pairs of int, optional
         Transitions (from, to) that no labelling may have; (None, to) forbids to begin with a label.
+    bias : bool, default True
+        Whether labels have weights for any, for the first and for the last position.
 
     Examples
     --------
@@ -45,9 +48,10 @@ class ChainModel(Model):
     (2, 16)
     """
 
-    def __init__(self, n_states, n_features, forbidden=None):
+    def __init__(self, n_states, n_features, forbidden=None, bias=True):
         self.n_states = check_count("n_states", n_states, 1)
         self.n_features = check_count("n_features", n_features, 0)
+        self.bias = bool(bias)
         self.forbidden = None if not forbidden else [tuple(pair) for pair in forbidden]
         self._allowed = self._allowed_first = None
         self._kept = {}
@@ -56,8 +60,12 @@ class ChainModel(Model):
 
     @property
     def dim(self):
-        """Number of weights, A K + 3 K + K^2."""
-        return (self.n_features + 3 + self.n_states) * self.n_states
+        """Number of weights, A K + 3 K + K^2 with biases."""
+        return (self.n_features + self._n_biases + self.n_states) * self.n_states
+
+    @property
+    def _n_biases(self):
+        return 3 if self.bias else 0
 
     def bind(self, X, Y=None):
         """Check samples and pack them into a `Problem`.
@@ -98,8 +106,8 @@ class ChainModel(Model):
         """Return w as three tables (attributes (A, K), bias (3, K), transitions (K, K))."""
         K, A = self.n_states, self.n_features
         w = self._check_weights(w)
-        attributes, bias, transitions = np.split(w, [A * K, (A + 3) * K])
-        return attributes.reshape(A, K), bias.reshape(3, K), transitions.reshape(K, K)
+        attributes, bias, transitions = np.split(w, [A * K, (A + self._n_biases) * K])
+        return attributes.reshape(A, K), bias.reshape(-1, K), transitions.reshape(K, K)
 
     def forbid(self, nodes, transitions):
         """Return scores of shapes (T, K) and (K, K), with -infinity for what is forbidden."""
@@ -160,11 +168,11 @@ class ChainModel(Model):
         K, A = self.n_states, self.n_features
         forest = Forest.chains(K, lengths)
         ones = sparse.csr_matrix(np.ones((forest.n_tables.sum(), 1)))
-        bias, tables = _bias_rows(forest.node_ptr), pointers(forest.n_tables)
-        templates = [
-            Template(bias, forest.node_ptr, forest.node_offset, A * K, K),
-            Template(ones, tables, forest.table_offset, (A + 3) * K, K * K),
-        ]
+        first = (A + self._n_biases) * K
+        templates = [Template(ones, pointers(forest.n_tables), forest.table_offset, first, K * K)]
+        if self.bias:
+            rows = _bias_rows(forest.node_ptr)
+            templates.insert(0, Template(rows, forest.node_ptr, forest.node_offset, A * K, K))
         engine = forest.engine(self._allowed, self._allowed_first)
         return forest, forest.regions(), engine, templates
 

@@ -91,10 +91,6 @@ cdef class Attributes:
     templates : list of Template
     """
 
-    def __cinit__(self, slot_ptr, templates):
-        self.n_blocks = len(templates)
-        self.blocks = <const Block **> malloc(self.n_blocks * sizeof(Block *))
-
     def __dealloc__(self):
         free(self.blocks)
 
@@ -102,6 +98,9 @@ cdef class Attributes:
         cdef Template template
         self.slot_ptr = slot_ptr
         self.templates = list(templates)
+        self.n_blocks = len(self.templates)
+        free(self.blocks)
+        self.blocks = <const Block **> malloc(self.n_blocks * sizeof(Block *))
         self.n_samples = len(slot_ptr) - 1
         self.max_slots = int(np.diff(slot_ptr).max())
         for k, template in enumerate(self.templates):
@@ -116,14 +115,15 @@ cdef class Attributes:
         for template in self.templates:
             template.prepare_norms()
 
-    cdef void score(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
+    cdef int score(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil:
         """Write the slot scores of sample i at weights w."""
         cdef Py_ssize_t k
         memset(theta, 0, (self.slot_ptr[i + 1] - self.slot_ptr[i]) * sizeof(double))
         for k in range(self.n_blocks):
             kernels.score(self.blocks[k], i, w, theta)
+        return 0
 
-    cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil:
+    cdef double norm2(self, Py_ssize_t i, const double *m) except -1.0 nogil:
         """Return ||E_m[F]||^2 for slot marginals m, after `prepare_norms`."""
         cdef double total = 0.0
         cdef Py_ssize_t k
@@ -131,11 +131,12 @@ cdef class Attributes:
             total += kernels.norm2(self.blocks[k], i, m)
         return total
 
-    cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil:
+    cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil:
         """Add scale E_m[F] to w."""
         cdef Py_ssize_t k
         for k in range(self.n_blocks):
             kernels.add(self.blocks[k], i, scale, m, w)
+        return 0
 
     cdef void clear(self, Py_ssize_t i, double *w) noexcept nogil:
         """Set the rows of w that sample i has attributes in to zero."""

@@ -1,4 +1,7 @@
-"""Passes over all samples of a problem: conjugate weights, objectives, certificates."""
+"""Passes over all samples of a problem: conjugate weights, objectives, certificates.
+
+Weights and gradients are packed, see `Problem.pack`.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -19,15 +19,17 @@ cdef class Problem:
     cdef readonly Truth labels
     # The objective counts the loss of sample i weights[i] times.
     cdef readonly const double[::1] weights
+    # Where each packed weight stands in the model's w; None means at the same place.
+    cdef readonly object order
 
-    cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil
+    cdef int score_into(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                         double *scratch) except -1 nogil
     cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
                          double *scratch) except -1 nogil
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil
-    cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil
-    cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil
+    cdef double norm2(self, Py_ssize_t i, const double *m) except -1.0 nogil
+    cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil
 
     cdef Runs runs(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t n_slots(self, Py_ssize_t i) noexcept nogil

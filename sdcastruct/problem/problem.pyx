@@ -10,6 +10,10 @@ Five operations, in the letters of the paper. Only `infer` depends on the graph:
 
 Methods named ``*_into`` are the C interface: they write into the caller's memory and need no GIL.
 The Python methods return arrays and are meant for reading, testing and prototyping.
+
+The C interface and the passes in `batch` know weights as they are packed: tables with a row per
+attribute. A model that lays its weights out in another order says so in `order`, and `pack` and
+`unpack` translate; solvers do that at their ends.
 """
 
 import hashlib
@@ -66,10 +70,12 @@ cdef class Problem:
         The true labellings.
     weights : array of shape (n_samples,), optional
         How many times the objective counts the loss of each sample; by default once.
+    order : int array of shape (dim,), optional
+        Where each packed weight stands in the model's w; by default at the same place.
     """
 
     def __init__(self, Attributes attributes, Regions regions, Engine engine, Truth truth=None,
-                 weights=None):
+                 weights=None, order=None):
         self.attributes, self.regions, self.engine = attributes, regions, engine
         engine.scratch_size = max(engine.scratch_size, 1)
         self.n_samples = attributes.n_samples
@@ -80,9 +86,10 @@ cdef class Problem:
         if self.labelled:
             attributes.prepare_norms()
         self.weights = _weights(weights, self.n_samples)
+        self.order = order
 
-    cdef void score_into(self, Py_ssize_t i, const double *w, double *theta) noexcept nogil:
-        self.attributes.score(i, w, theta)
+    cdef int score_into(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil:
+        return self.attributes.score(i, w, theta)
 
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                         double *scratch) except -1 nogil:
@@ -101,11 +108,11 @@ cdef class Problem:
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil:
         self.regions.gather(i, mu, m, self.n_slots(i))
 
-    cdef double norm2(self, Py_ssize_t i, const double *m) noexcept nogil:
+    cdef double norm2(self, Py_ssize_t i, const double *m) except -1.0 nogil:
         return self.attributes.norm2(i, m)
 
-    cdef void add(self, Py_ssize_t i, double scale, const double *m, double *w) noexcept nogil:
-        self.attributes.add(i, scale, m, w)
+    cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil:
+        return self.attributes.add(i, scale, m, w)
 
     cdef Runs runs(self, Py_ssize_t i) noexcept nogil:
         return self.regions.runs(i)
@@ -147,7 +154,23 @@ cdef class Problem:
         weights : array of shape (n_samples,)
             Numbers > 0.
         """
-        return Problem(self.attributes, self.regions, self.engine, self.labels, weights)
+        return Problem(self.attributes, self.regions, self.engine, self.labels, weights, self.order)
+
+    def ordered(self, order):
+        """Return this problem for a model that lays its weights out in another order."""
+        return Problem(self.attributes, self.regions, self.engine, self.labels, self.weights, order)
+
+    def pack(self, w):
+        """Return weights in the order of the model as they are packed."""
+        return w if self.order is None else np.asarray(w)[self.order]
+
+    def unpack(self, w):
+        """Return packed weights in the order of the model, a copy."""
+        if self.order is None:
+            return np.array(w)
+        out = np.empty_like(w)
+        out[self.order] = w
+        return out
 
     def block(self, Py_ssize_t i):
         """Return the slice of a dual point that holds the marginals of sample i."""
@@ -200,12 +223,14 @@ cdef class Problem:
         if self.labelled:
             self.labels.add_to(digest)
         digest.update(np.asarray(self.weights).tobytes())
+        if self.order is not None:
+            digest.update(np.asarray(self.order, np.int64).tobytes())
         return digest.hexdigest()
 
     def score(self, Py_ssize_t i, w):
         """Return the slot scores theta of sample i at weights w."""
         self.check_index(i)
-        cdef const double[::1] weights = _vector("w", w, self.dim)
+        cdef const double[::1] weights = self.pack(_vector("w", w, self.dim))
         theta = np.empty(self.n_slots(i))
         cdef double[::1] view = theta
         self.score_into(i, &weights[0], &view[0])
@@ -254,7 +279,7 @@ cdef class Problem:
         features = np.zeros(self.dim)
         cdef double[::1] view = features
         self.add(i, 1.0, &slots[0], &view[0])
-        return features
+        return self.unpack(features)
 
     def features_norm2(self, Py_ssize_t i, m):
         """Return the squared norm of the expected features of slot marginals m."""

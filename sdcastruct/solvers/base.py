@@ -114,9 +114,10 @@ class Solver(ABC):
     def init(self, problem, lam, warm_start=None):
         """Return the state from which training starts.
 
-        A state has ``w``, ``n_updates``, ``n_oracle_calls``, ``refresh_every`` and the methods
-        ``epoch()``, ``estimate() -> (dual, gap)``, ``certify() -> Certificate`` and
-        ``refresh()``, a certificate that also tells the sampler; see `State`.
+        A state has ``problem``, ``w`` as it is packed (see `Problem`), ``n_updates``,
+        ``n_oracle_calls``, ``refresh_every`` and the methods ``epoch()``, ``estimate() -> (dual,
+        gap)``, ``certify() -> Certificate`` and ``refresh()``, a certificate that also tells the
+        sampler; see `State`.
         """
 
     def advance(self, state, after_epoch):
@@ -186,7 +187,7 @@ class Solver(ABC):
         if checkpoint is not None and not self.resumes:
             raise ValueError(f"checkpoint={str(checkpoint)!r}: {type(self).__name__} cannot resume")
         self._check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every)
-        run = _Run(time.perf_counter(), resume)
+        run = _Run(problem, time.perf_counter(), resume)
         state = self.init(problem, lam, warm_start) if resume is None else resume
         if self.threads:
             state.n_jobs = n_jobs
@@ -263,7 +264,7 @@ class Solver(ABC):
         if options.checkpoint is not None and _due(run.n_epochs, options.checkpoint_every):
             state.save(options.checkpoint, run.history())
         stop = options.callback is not None and options.callback(
-            Bunch(**row, w=state.w.copy(), state=state)
+            Bunch(**row, w=run.problem.unpack(state.w), state=state)
         )
         return bool(stop) or last or run.within(options.tol)
 
@@ -282,8 +283,8 @@ class _Options(NamedTuple):
 class _Run:
     """The clock, the history and the last certificate of one run."""
 
-    def __init__(self, started, resumed):
-        self.started = started
+    def __init__(self, problem, started, resumed):
+        self.problem, self.started = problem, started
         # Counters of a state that goes on in another run do not count in this one.
         self.earlier_updates = 0 if resumed is None else resumed.n_updates
         self.earlier_calls = 0 if resumed is None else resumed.n_oracle_calls
@@ -334,7 +335,7 @@ class _Run:
         if self.rows and self.rows[-1]["n_updates"] == n_updates:
             self.rows[-1].update(primal=primal, dual=dual, gap=gap)
         return Result(
-            w=state.w.copy(),
+            w=self.problem.unpack(state.w),
             primal=primal,
             dual=dual,
             gap=gap,
@@ -364,7 +365,7 @@ def gradient_certificate(w, lam, loss, gradient):
 
 
 def start_of(problem, warm_start):
-    """Return (state, weights) that a warm start gives; None where it gives none."""
+    """Return (state, packed weights) that a warm start gives; None where it gives none."""
     if isinstance(warm_start, Result):
         warm_start = warm_start.w if warm_start.state is None else warm_start.state
     if warm_start is None:
@@ -372,12 +373,13 @@ def start_of(problem, warm_start):
     state = warm_start if hasattr(warm_start, "certify") else None
     if state is None and np.ndim(warm_start) == 0:
         raise TypeError(f"warm_start={warm_start!r}: expected a result, a state or weights")
-    w = np.ascontiguousarray(warm_start if state is None else state.w, dtype=np.float64)
+    w = warm_start if state is None else state.problem.unpack(state.w)
+    w = np.ascontiguousarray(w, dtype=np.float64)
     if w.shape != (problem.dim,):
         raise ValueError(f"warm_start has shape {w.shape}, expected weights ({problem.dim},)")
     if not np.isfinite(w).all():
         raise ValueError("warm_start has weights that are not finite")
-    return state, w
+    return state, problem.pack(w)
 
 
 def _due(epoch, every):
