@@ -4,6 +4,7 @@ A file is a ``.zip`` of NumPy arrays, whose checksums are verified on reading. I
 its place and then moved there, so that a crash leaves what was there before.
 """
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -26,12 +27,19 @@ def write(path, kind, version, header, arrays, compress=False):
         Arrays by name.
     compress : bool
     """
-    path = Path(path)
-    unfinished = path.with_name(path.name + ".part")
     header = {"format": f"sdcastruct {kind}", "version": version, **header}
     save = np.savez_compressed if compress else np.savez
-    with open(unfinished, "wb") as file:
+    with replacing(path) as file:
         save(file, header=np.array(json.dumps(header)), **arrays)
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Open a file next to a path to write bytes to; at the end it takes its place."""
+    path = Path(path)
+    unfinished = path.with_name(path.name + ".part")
+    with open(unfinished, "wb") as file:
+        yield file
         file.flush()
         os.fsync(file.fileno())
     os.replace(unfinished, path)

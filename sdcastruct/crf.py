@@ -16,17 +16,9 @@ from sdcastruct.inference.n_best import n_best
 from sdcastruct.models import ChainModel
 from sdcastruct.models.stacked import StackedRows
 from sdcastruct.problem import batch
-from sdcastruct.samplers import Gap, GapImportance, Importance, MaxGap, Sampler, Uniform
-from sdcastruct.solvers import LBFGS, OEG, SAG, SDCA
+from sdcastruct.solvers.named import make_solver
 
-SAMPLERS = {
-    "gap": Gap,
-    "gap_importance": GapImportance,
-    "importance": Importance,
-    "max_gap": MaxGap,
-}
 MODEL_VERSION = 1
-SOLVERS = ("sdca", "oeg", "sag", "lbfgs")
 CERTIFICATE = (
     "primal_objective_",
     "dual_objective_",
@@ -51,7 +43,7 @@ class CRF(BaseEstimator):
     ----------
     C : float, default 1.0
         Inverse strength of the regulariser.
-    solver : {"sdca", "oeg", "sag", "lbfgs"}, default "sdca"
+    solver : {"sdca", "oeg", "sag", "lbfgs"} or Solver, default "sdca"
     sampler : {"gap", "uniform", "importance", "gap_importance", "max_gap"} or Sampler
         Which sequence next; for "sdca" and "oeg".
     non_uniformity : float in [0, 1], default 0.8
@@ -336,28 +328,11 @@ class CRF(BaseEstimator):
         """Check the parameters; return the solver that they ask for."""
         if not isinstance(self.C, Real) or not 0 < self.C < np.inf:
             raise ValueError(f"C={self.C!r}: expected a finite number > 0")
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver={self.solver!r}: expected one of {SOLVERS}")
         if self.patience is not None and (
             not isinstance(self.patience, Integral) or self.patience < 1
         ):
             raise ValueError(f"patience={self.patience!r}: expected an integer >= 1, or None")
-        if self.solver == "lbfgs":
-            return LBFGS()
-        if self.solver == "sag":
-            return SAG(random_state=self.random_state)
-        make = SDCA if self.solver == "sdca" else OEG
-        return make(sampler=self._make_sampler(), random_state=self.random_state)
-
-    def _make_sampler(self):
-        if isinstance(self.sampler, Sampler):
-            return self.sampler
-        if self.sampler == "uniform":
-            return Uniform()
-        if self.sampler not in SAMPLERS:
-            names = ["uniform", *SAMPLERS]
-            raise ValueError(f"sampler={self.sampler!r}: expected one of {names} or a Sampler")
-        return SAMPLERS[self.sampler](non_uniformity=self.non_uniformity)
+        return make_solver(self.solver, self.sampler, self.non_uniformity, self.random_state)
 
     def _fit_inputs(self, X):
         """Learn the attributes; return a matrix for every sequence."""

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sdcastruct.crf import CRF, SOLVERS
+from sdcastruct.crf import CRF
 from sdcastruct.evaluation import evaluate
 from sdcastruct.features import load_templates, read_columns, read_crfsuite
+from sdcastruct.report import write_report
+from sdcastruct.solvers.named import SOLVERS
 
 
 def add_commands(commands):
@@ -64,6 +66,13 @@ def _add_train(commands):
     )
     kind.add_argument("--crfsuite", action="store_true", help="the data are in CRFsuite's format")
     train.add_argument("--dev", help="file to report the accuracy on after every epoch")
+    train.add_argument(
+        "--report",
+        type=Path,
+        metavar="HTML",
+        help="write a page with the certificate, figures, weights, training sequences that may be "
+        "mislabelled and, with --dev, scores",
+    )
     train.add_argument("-C", type=float, default=1.0, help="inverse regularisation (%(default)s)")
     train.add_argument("--tol", type=float, default=1e-3, help="relative gap (%(default)s)")
     train.add_argument("--max-epochs", type=int, default=100, help="%(default)s")
@@ -79,10 +88,9 @@ def _add_train(commands):
 
 def run_train(options):
     """Train a model, print its certificate, write it to a file."""
-    if not options.model.absolute().parent.is_dir():
-        raise ValueError(f"--model {options.model}: there is no folder {options.model.parent}")
+    _check_outputs(options)
     templates = None if options.crfsuite else _templates(options.template)
-    X, y, _ = _read(options.data, templates, labelled=True)
+    X, y, rows = _read(options.data, templates, labelled=True)
     X_dev, y_dev, _ = (None, None, None) if options.dev is None else _read(options.dev, templates)
     crf = CRF(
         C=options.C,
@@ -103,8 +111,28 @@ def run_train(options):
     _print_certificate(crf)
     if options.dev is not None:
         print(f"dev accuracy     {crf.score(X_dev, y_dev):.2%}")
-    print(f"model            {options.model}, {options.model.stat().st_size / 1e6:.1f} MB")
+    _print_file("model", options.model)
+    if options.report is not None:
+        words = None if templates is None else [[row[0] for row in sentence] for sentence in rows]
+        title = options.model.name
+        write_report(options.report, crf, X, y, X_dev, y_dev, tokens=words, title=title)
+        _print_file("report", options.report)
     return 0 if crf.converged_ else 1
+
+
+def _check_outputs(options):
+    """Check that the model and the report can be written."""
+    for name, path in (("--model", options.model), ("--report", options.report)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ValueError(f"{name} {path}: there is no folder {path.parent}")
+        if path is not None and path.is_dir():
+            raise ValueError(f"{name} {path}: expected a file, this is a folder")
+    if options.report is not None and options.report.resolve() == options.model.resolve():
+        raise ValueError(f"--report {options.report}: expected another file than --model")
+
+
+def _print_file(what, path):
+    print(f"{what:16} {path}, {path.stat().st_size / 1e6:.1f} MB")
 
 
 def run_tag(options):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sdcastruct import cli, plotting
+from sdcastruct import cli
 
 
 def test_demo_prints_a_certificate_and_draws(tmp_path, capsys):
@@ -40,8 +40,3 @@ def test_help(arguments, tmp_path):
 def test_bad_tolerance_is_one_line(capsys):
     assert cli.main(["demo", "--tol", "-1"]) == 1
     assert "tol=-1.0: expected" in capsys.readouterr().err
-
-
-def test_unknown_axis():
-    with pytest.raises(ValueError, match="x='time': expected one of 'epoch'"):
-        plotting.convergence([], x="time")

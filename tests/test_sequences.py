@@ -1,6 +1,7 @@
 """The commands for files of sequences, run as a person would."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -109,6 +110,24 @@ def test_crfsuite_format(files, capsys):
     assert capsys.readouterr().out.split() == ["B-NP", "I-NP", "O"]
 
 
+@pytest.mark.parametrize("dev", [(), ("--dev", "test")])
+def test_report(files, capsys, dev):
+    options = ["--template", "chunking", "--model", "m", "--report", "r.html", "-C", "10", *dev]
+    assert cli.main(["train", "train", *options, "--quiet"]) == 0
+    assert re.search(r"^report +r.html, \d\.\d MB$", capsys.readouterr().out, re.MULTILINE)
+    page = (files / "r.html").read_text(encoding="utf-8")
+    assert "<title>m</title>" in page
+    assert "<b>barks</b>" in page  # words are shown, not attributes
+    assert ("F1 of phrases</dt><dd>100.00%" in page) == bool(dev)
+    assert not list(files.glob("*.part"))
+
+
+def test_report_of_crfsuite_files(files, capsys):
+    options = ["--crfsuite", "--model", "m", "--report", "r.html", "--quiet"]
+    assert cli.main(["train", "crfsuite", *options]) == 0
+    assert "<b>w=cat</b>" in (files / "r.html").read_text(encoding="utf-8")
+
+
 def test_options_reach_the_estimator(files, capsys):
     options = ["--model", "m", "--template", "chunking", "--solver", "lbfgs", "--min-freq", "2"]
     assert cli.main(["train", "train", *options, "--forbidden", "iob2", "--quiet"]) == 0
@@ -130,6 +149,19 @@ def test_options_reach_the_estimator(files, capsys):
         (["train", "latin", "--template", "chunking", "--model", "m"], "latin, line 1"),
         (["train", "empty", "--template", "chunking", "--model", "m"], "there are no sequences"),
         (["train", "train", "--template", "chunking", "--model", "no/m"], "there is no folder"),
+        (["train", "train", "--template", "chunking", "--model", "folder"], "this is a folder"),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "--report", "no/r.html"],
+            "--report no/r.html: there is no folder no",
+        ),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "--report", "folder"],
+            "--report folder: expected a file, this is a folder",
+        ),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "--report", "./m"],
+            "expected another file than --model",
+        ),
         (
             ["train", "train", "--template", "chunking", "--model", "m", "-C", "0"],
             "C=0.0: expected",
@@ -146,6 +178,7 @@ def test_options_reach_the_estimator(files, capsys):
     ids=lambda value: " ".join(value[:4]) if isinstance(value, list) else "",
 )
 def test_errors_are_one_helpful_line(files, capsys, arguments, message):
+    (files / "folder").mkdir()
     (files / "bad").write_text("X01:%x[0,0]\n")
     (files / "wide").write_text("U01:%x[0,7]\n")
     (files / "ragged").write_text("a DT B-NP\nb NN\n")

@@ -1,0 +1,52 @@
+"""Solvers and samplers by name, for estimators."""
+
+from sdcastruct.samplers import Gap, GapImportance, Importance, MaxGap, Sampler, Uniform
+from sdcastruct.solvers.base import Solver
+from sdcastruct.solvers.lbfgs import LBFGS
+from sdcastruct.solvers.oeg import OEG
+from sdcastruct.solvers.sag import SAG
+from sdcastruct.solvers.sdca import SDCA
+
+SOLVERS = ("sdca", "oeg", "sag", "lbfgs")
+SAMPLERS = {
+    "gap": Gap,
+    "gap_importance": GapImportance,
+    "importance": Importance,
+    "max_gap": MaxGap,
+}
+
+
+def make_solver(solver, sampler, non_uniformity, random_state):
+    """Return the solver that the parameters of an estimator ask for.
+
+    Parameters
+    ----------
+    solver : {"sdca", "oeg", "sag", "lbfgs"} or Solver
+        A solver is returned as it is.
+    sampler : {"gap", "uniform", "importance", "gap_importance", "max_gap"} or Sampler
+        For "sdca" and "oeg".
+    non_uniformity : float in [0, 1]
+        Share of the draws that follow a sampler given by name.
+    random_state : int, numpy.random.Generator or None
+    """
+    if isinstance(solver, Solver):
+        return solver
+    if solver not in SOLVERS:
+        raise ValueError(f"solver={solver!r}: expected one of {SOLVERS} or a Solver")
+    if solver == "lbfgs":
+        return LBFGS()
+    if solver == "sag":
+        return SAG(random_state=random_state)
+    make = SDCA if solver == "sdca" else OEG
+    return make(sampler=_make_sampler(sampler, non_uniformity), random_state=random_state)
+
+
+def _make_sampler(sampler, non_uniformity):
+    if isinstance(sampler, Sampler):
+        return sampler
+    if sampler == "uniform":
+        return Uniform()
+    if sampler not in SAMPLERS:
+        names = ["uniform", *SAMPLERS]
+        raise ValueError(f"sampler={sampler!r}: expected one of {names} or a Sampler")
+    return SAMPLERS[sampler](non_uniformity=non_uniformity)
