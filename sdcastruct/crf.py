@@ -251,11 +251,16 @@ class CRF(BaseEstimator):
         ----------
         path : str or Path
         prune : float, default 0.0
-            Leave out weights of attributes that are at most so large.
+            Leave out weights of attributes that are at most so large. What is left has no
+            certificate: its values are NaN after `load`.
         extra : dict, optional
             Anything in terms of JSON to keep with it, in ``extra_`` after `load`.
         """
         attributes, bias, transitions = self._weight_tables()
+        certificate = {name: getattr(self, name) for name in CERTIFICATE}
+        kept = np.where(np.abs(attributes) > prune, attributes, 0.0)
+        if not np.array_equal(kept, attributes):
+            certificate.update(dict.fromkeys(CERTIFICATE[:3], np.nan), converged_=False)
         for label in self.classes_:
             if not isinstance(label, str | int | float | bool | None):
                 raise TypeError(f"classes_ has {label!r}: expected labels that JSON knows")
@@ -265,10 +270,10 @@ class CRF(BaseEstimator):
             "items": self._vectorizer is not None,
             "forbidden": self.model_.forbidden,
             "params": {k: v for k, v in self.get_params().items() if _is_plain(v)},
-            "certificate": {name: getattr(self, name) for name in CERTIFICATE},
+            "certificate": certificate,
             "extra": extra,
         }
-        rows = sparse.csr_matrix(np.where(np.abs(attributes) > prune, attributes, 0.0))
+        rows = sparse.csr_matrix(kept)
         arrays = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
         arrays.update(bias=bias, transitions=transitions)
         if self._vectorizer is not None:

@@ -140,6 +140,9 @@ def _block_gaps(crf, X, y):
 
 def _certificate(crf):
     primal, dual, gap = crf.primal_objective_, crf.dual_objective_, crf.duality_gap_
+    if np.isnan(gap):
+        text = "Weights were pruned after training: what is left has no certificate."
+        return tag("div", tag("p", text), class_="card open")
     relative = gap / primal if primal > 0 else gap
     claim = f"Within {_rounded_up(100 * relative)}% of the best possible objective."
     verdict = f"Tolerance of {crf.tol:g} " + ("certified" if crf.converged_ else "not reached")

@@ -187,6 +187,9 @@ def _strongest(table, n):
 
 def _print_certificate(crf):
     gap, primal = crf.duality_gap_, crf.primal_objective_
+    if np.isnan(gap):
+        print("certificate      none: weights were pruned after training")
+        return
     verdict = "certified" if crf.converged_ else "not reached"
     print(f"primal           {primal:.6f}")
     print(f"dual             {crf.dual_objective_:.6f}")

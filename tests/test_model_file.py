@@ -7,6 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from sdcastruct import CRF
+from sdcastruct.cli import main
+from sdcastruct.report import write_report
 
 X = [[["a"], ["b", "a"]], [["b"]], [{"w": "x", "n": 2.5}, ["a"]]]
 Y = [["B-X", "I-X"], ["O"], ["O", "B-X"]]
@@ -40,10 +42,23 @@ def test_a_model_of_arrays(tmp_path):
 
 
 def test_pruning_drops_small_weights(crf, tmp_path):
-    crf.save(tmp_path / "m", prune=0.1)
+    crf.save(tmp_path / "m", prune=0.5)
     weights, pruned = crf.state_features_, CRF.load(tmp_path / "m").state_features_
+    assert any(abs(w) > 0.5 for w in weights.values())
+    assert any(0.0 < abs(w) <= 0.5 for w in weights.values())
     for name, w in weights.items():
-        assert pruned[name] == (w if abs(w) > 0.1 else 0.0)
+        assert pruned[name] == (w if abs(w) > 0.5 else 0.0)
+
+
+def test_pruned_weights_have_no_certificate(crf, tmp_path, capsys):
+    crf.save(tmp_path / "m", prune=0.5)
+    loaded = CRF.load(tmp_path / "m")
+    assert np.isnan([loaded.primal_objective_, loaded.dual_objective_, loaded.duality_gap_]).all()
+    assert not loaded.converged_
+    assert main(["info", str(tmp_path / "m")]) == 0
+    assert "certificate      none: weights were pruned after training" in capsys.readouterr().out
+    write_report(tmp_path / "report.html", loaded)
+    assert "has no certificate" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_labels_that_json_lacks(tmp_path):
