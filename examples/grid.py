@@ -1,9 +1,11 @@
-"""Denoise small images with a grid of pixels: exact inference on a graph full of loops.
+"""
+Denoise images on a grid
+========================
 
-Each pixel is black or white, and neighbours have a score that says how well they go together. On a
-10 x 10 grid marginals, most probable images and the certificate of training are all exact: its
-junction tree is small. That of a 40 x 40 grid is not, in whatever order the pixels are eliminated,
-and the model says so before it allocates anything.
+Exact inference on a graph full of loops. Each pixel is black or white, and neighbours have a score
+that says how well they go together. On a 10 x 10 grid marginals, most probable images and the
+certificate of training are all exact: its junction tree is small. That of a 40 x 40 grid is not, in
+whatever order the pixels are eliminated, and the model says so before it allocates anything.
 """
 
 import numpy as np
@@ -57,6 +59,9 @@ def draw_figure(truth, seen, decoded, white, path):
     figure.savefig(path, dpi=150)
 
 
+# %%
+# The junction tree depends on the order in which pixels are eliminated:
+
 size, n_train = 10, 30
 images, noisy = draw_images(np.random.default_rng(0), n_images=130, size=size, noise=1.0)
 X = [(image.reshape(-1, 1), grid_edges(size, size)) for image in noisy]
@@ -70,13 +75,18 @@ for order, tree in (
 ):
     print(f"{order:21s} width {tree.width}, clique tables of {tree.table_bytes} bytes")
 
-# The loss of an image sums over 100 pixels; lam = 1 / n would hardly be felt beside it.
+# %%
+# Train. The loss of an image sums over 100 pixels; lam = 1 / n would hardly be felt beside it.
+
 problem = model.bind(X[:n_train], Y[:n_train])
 solver = SDCA(sampler=Gap(non_uniformity=0.8), random_state=0)
 result = solver.solve(problem, lam=10 / n_train, tol=1e-3)
 print(f"primal {result.primal:.5f}, dual {result.dual:.5f}, relative gap {result.relative_gap:.1e}")
 both_black, different, both_white = model.split_weights(result.w)["edges"][0]
 print(f"neighbours: {both_black:.2f} black, {different:.2f} different, {both_white:.2f} white")
+
+# %%
+# Clean new images: the most probable image, and the most probable state of each pixel.
 
 X_test, truth, seen = X[n_train:], images[n_train:], noisy[n_train:]
 decoded = np.reshape(model.decode(X_test, result.w), truth.shape)
@@ -88,10 +98,15 @@ for name, guess in (
 ):
     print(f"{name:21s} {np.mean(guess != truth):.1%} of the pixels wrong")
 
-# Draw the three test images that have most nearly as much black as white.
+# %%
+# The three test images that have most nearly as much black as white:
+
 shown = np.argsort(np.abs(truth.mean(axis=(1, 2)) - 0.5))[:3]
 draw_figure(truth[shown], seen[shown], decoded[shown], white[shown], FIGURE)
 print(f"three test images drawn in {FIGURE}")
+
+# %%
+# What is too large is refused:
 
 try:
     reading.bind([(np.zeros((40 * 40, 1)), grid_edges(40, 40))])

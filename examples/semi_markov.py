@@ -1,11 +1,14 @@
-"""A semi-Markov CRF as an oracle in Python: segments are scored as a whole, by their length too.
+"""
+Semi-Markov chains
+==================
 
-A labelling is cut into segments, its longest runs of equal labels. With s, e the first and the last
-position of a segment and k its label,
+A model with an oracle written in Python: segments are scored as a whole, by their length too. A
+labelling is cut into segments, its longest runs of equal labels. With s, e the first and the last
+position of a segment and k its label::
 
     score(y) = sum over segments of segment[s, e, k] + sum over boundaries of transition[k, k']
 
-The segments of a random labelling are a Markov chain, so its probability is a product of marginals:
+The segments of a random labelling are a Markov chain, so p(y) is a product of marginals::
 
     p(y) = prod mu[s, e, k] prod mu[t, k, k'] / prod ends[t, k] / prod starts[t, k]
 
@@ -14,6 +17,7 @@ after one. The exponents are the counting numbers: +1, +1, -1, -1.
 """
 
 import numpy as np
+from matplotlib import pyplot
 
 from sdcastruct.models import ChainModel, Model
 from sdcastruct.samplers import Gap
@@ -137,26 +141,53 @@ def draw_sequences(rng, n, noise):
     return X, Y
 
 
+# %%
+# Each label has its typical length. A chain cannot know that, a semi-Markov model can.
+
 rng = np.random.default_rng(0)
 X, Y = draw_sequences(rng, 60, noise=1.0)
 X_test, Y_test = draw_sequences(rng, 200, noise=1.0)
 chain = ChainModel(n_states=3, n_features=3)
 semi_markov = SemiMarkovModel(n_states=3, n_features=3, max_length=12)
 
+# %%
 # Is the model right? Short beginnings of sequences are enough to see.
+
 lengths = (1, 4, 6)
 tiny = [x[:T] for x, T in zip(X[:3], lengths, strict=True)]
 print(check_model(semi_markov, tiny, [y[:T] for y, T in zip(Y[:3], lengths, strict=True)]))
 
-print("\n                  primal    dual  relative gap  labels wrong  first test sequence")
+# %%
+# Train both to the same certified gap, and label new sequences:
+
+print("                  primal    dual  relative gap  labels wrong  first test sequence")
 print(f"{'truth':54s}  {''.join(map(str, Y_test[0]))}")
+labellings = {"truth": Y_test}
 for model in (chain, semi_markov):
     problem = model.bind(X, Y)
     solver = SDCA(sampler=Gap(non_uniformity=0.8), random_state=0)
     result = solver.solve(problem, tol=1e-3, max_epochs=200)
     predicted = model.decode(X_test, result.w)
+    labellings[type(model).__name__] = predicted
     wrong = np.concatenate(predicted) != np.concatenate(Y_test)
     print(
         f"{type(model).__name__:16s} {result.primal:7.4f} {result.dual:7.4f} "
         f"{result.relative_gap:13.1e} {wrong.mean():13.1%}  {''.join(map(str, predicted[0]))}"
     )
+
+# %%
+# Four test sequences, one colour for each label:
+
+figure, axes = pyplot.subplots(4, 1, figsize=(8, 4.5), layout="constrained")
+figure.get_layout_engine().set(hspace=0.15)
+longest = max(map(len, Y_test[:4]))
+for i, ax in enumerate(axes):
+    strips = [np.pad(Y[i] + 1.0, (0, longest - len(Y[i]))) for Y in labellings.values()]
+    ax.imshow(np.ma.masked_equal(strips, 0), cmap="Set2", vmin=1, vmax=8, aspect="auto")
+    ax.hlines([0.5, 1.5], -0.5, longest - 0.5, color="white", linewidth=4)
+    ax.set_xticks([])
+    ax.set_yticks(range(3), labellings)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+figure.savefig("semi_markov.png", dpi=150)
+print("drawn in semi_markov.png")

@@ -4,8 +4,10 @@ import hashlib
 import os
 import sys
 import threading
+import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,6 +117,19 @@ class TestCorpora:
         assert max(len(token) for x in pos.X for token in x) == 13
         assert not any(attribute.startswith("pos") for token in pos.X[0] for attribute in token)
 
+    def test_the_trees_of_the_free_part_of_the_treebank(self, tmp_path):
+        archive = Path(os.environ["SDCASTRUCT_DATA"]) / "treebank.zip"
+        if not archive.is_file():
+            pytest.skip("SDCASTRUCT_DATA has no treebank.zip")
+        with zipfile.ZipFile(archive) as corpus:
+            corpus.extractall(tmp_path)
+        pos = load_pos(path=tmp_path / "treebank" / "combined")
+        assert len(pos.X) == len(pos.y) == 3914
+        assert sum(map(len, pos.y)) == 94084
+        assert len(set().union(*pos.y)) == 45
+        tagged = load_pos(path=tmp_path / "treebank" / "tagged")
+        assert len(tagged.X) == pytest.approx(3914, rel=0.01)
+
 
 class TestArguments:
     @pytest.mark.parametrize("load", [load_conll2000, load_pos])
@@ -129,6 +144,101 @@ class TestArguments:
     def test_unknown_language(self):
         with pytest.raises(ValueError, match=r"language is 'latin', .* 'dutch', 'spanish'"):
             load_conll2002("latin")
+
+
+class TestTreebank:
+    """Small files in the formats of the Penn Treebank and of CoNLL."""
+
+    TREES = r"""
+( (S (NP-SBJ (DT The) (NN cat) )
+     (VP (VBD sat) (NP (-NONE- *T*-1) )) (. .) ))
+( (S (NP (CD 1\/2) ) (VP (VBZ is) (VBG|JJ boring) ) (. .) ('' '') ))
+"""
+    TAGGED = r"""
+======================================
+
+[ The/DT cat/NN ]
+sat/VBD
+
+./.
+
+[ 1\/2/CD ]
+is/VBZ boring/VBG|JJ ./.
+
+''/''
+"""
+    COLUMNS = "The DT\ncat NN\nsat VBD\n. .\n\n1/2 CD\nis VBZ\nboring VBG\n. .\n'' ''\n"
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("wsj.mrg", TREES),
+            ("wsj.pos", TAGGED),
+            ("wsj.tagged", TAGGED),
+            ("wsj.txt", COLUMNS),
+            ("wsj", COLUMNS),
+        ],
+        ids=lambda value: value if value.startswith("wsj") else "",
+    )
+    def test_formats(self, tmp_path, name, content):
+        (tmp_path / name).write_text(content)
+        pos = load_pos(path=tmp_path / name)
+        assert pos.tokens == [
+            [("The", "DT"), ("cat", "NN"), ("sat", "VBD"), (".", ".")],
+            [("1/2", "CD"), ("is", "VBZ"), ("boring", "VBG"), (".", "."), ("''", "''")],
+        ]
+        assert pos.y == [["DT", "NN", "VBD", "."], ["CD", "VBZ", "VBG", ".", "''"]]
+        assert "w[-1]|w[0]=The|cat" in pos.X[0][1]
+        assert "2 sentences, 9 tokens and 8 labels" in pos.DESCR
+
+    def test_folders_and_lists(self, tmp_path):
+        for section in ("00", "01", "02"):
+            (tmp_path / section).mkdir()
+            tree = f"( (S (NN word{section}) (. .)) )"
+            (tmp_path / section / "a.mrg").write_text(tree)
+            (tmp_path / section / "readme.txt").write_text("Not a tree.")
+        words = [sentence[0][0] for sentence in load_pos(path=tmp_path).tokens]
+        assert words == ["word00", "word01", "word02"]
+        chosen = load_pos(path=[tmp_path / "02", str(tmp_path / "00" / "a.mrg")]).tokens
+        assert [sentence[0][0] for sentence in chosen] == ["word02", "word00"]
+
+    def test_path_or_split(self, tmp_path):
+        with pytest.raises(ValueError, match=r"split is 'test' and path is .*, expected one of"):
+            load_pos("test", path=tmp_path)
+
+    def test_nothing_there(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"nowhere'?: expected an existing file"):
+            load_pos(path=str(tmp_path / "nowhere"))
+        with pytest.raises(ValueError, match=r"path=\[\]: expected at least one"):
+            load_pos(path=[])
+
+    @pytest.mark.parametrize(
+        ("names", "found"), [([], "no"), (["a.mrg", "a.pos"], ".mrg and .pos")]
+    )
+    def test_folder_without_files_of_one_kind(self, tmp_path, names, found):
+        for name in names:
+            (tmp_path / name).touch()
+        with pytest.raises(ValueError, match=f"has {found} files, expected files of one kind"):
+            load_pos(path=tmp_path)
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            ("a.mrg", "( (S (NN word) )", r"a\.mrg has parentheses that do not match"),
+            ("a.mrg", "(S (NN word) ) )", r"a\.mrg has parentheses that do not match"),
+            ("a.mrg", "word/NN ./.", r"a\.mrg has no sentences"),
+            ("a.pos", "word/NN .", r"a\.pos has '\.', expected tokens word/TAG"),
+            ("a.pos", "word/ ./.", r"a\.pos has 'word/', expected tokens word/TAG"),
+            ("a.txt", "word NN\n. . O\n", r"line 2: 3 columns found, expected 2"),
+            ("a.mrg", "", r"a\.mrg has no sentences"),
+            ("a.pos", "", r"a\.pos has no sentences"),
+            ("a.txt", "", r"a\.txt has no sentences"),
+        ],
+    )
+    def test_files_that_are_not_what_they_seem(self, tmp_path, name, content, message):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match=message):
+            load_pos(path=tmp_path / name)
 
 
 class TestFetch:

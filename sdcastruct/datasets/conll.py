@@ -1,4 +1,4 @@
-"""CoNLL-2000 chunking, CoNLL-2002 named entities, and the part-of-speech column of the former."""
+"""CoNLL-2000 chunking, CoNLL-2002 named entities, and parts of speech."""
 
 import zipfile
 
@@ -6,6 +6,7 @@ from sklearn.utils import Bunch
 
 from sdcastruct.datasets import text
 from sdcastruct.datasets.fetch import fetch
+from sdcastruct.datasets.treebank import read_treebank
 from sdcastruct.features.templates import CHUNKING
 
 CHUNKING_DESCR = """\
@@ -32,6 +33,13 @@ Parts of speech of the CoNLL-2000 corpus
 The sentences of CoNLL-2000 (8936 train, 2012 test) with their part-of-speech column as the labels
 (44 in train), which the Brill tagger assigned. Attributes: words, shape and affixes, at most 13
 a token.
+"""
+
+TREEBANK_DESCR = """\
+Parts of speech of a corpus of your own
+---------------------------------------
+{sentences} sentences, {tokens} tokens and {tags} labels, read from {path}.
+Attributes: words, shape and affixes, at most 13 a token.
 """
 
 LANGUAGES = {"dutch": "ned", "spanish": "esp"}
@@ -79,20 +87,45 @@ def load_conll2002(language="dutch", split="train"):
     return _task(_read_columns("conll2002.zip", member), text.ENTITIES, ENTITIES_DESCR)
 
 
-def load_pos(split="train"):
-    """Load a part-of-speech task: the tags of the CoNLL-2000 corpus.
+def load_pos(split=None, path=None):
+    """Load a part-of-speech task: the tags of the CoNLL-2000 corpus, or of a corpus of yours.
 
     Parameters
     ----------
     split : {"train", "test"}, default="train"
+        The part of CoNLL-2000; not with `path`.
+    path : str or Path, or list of them, optional
+        Tagged text to read instead, such as a licensed copy of the Penn Treebank: ``.mrg`` files
+        with trees, ``.pos`` or ``.tagged`` files with ``word/TAG``, folders with files of one of
+        these kinds, or files of any other name with a word and its tag a line and an empty line
+        between sentences. Prefer trees: ``.pos`` files do not mark sentences, which are then cut
+        after full stops.
 
     Returns
     -------
     Bunch
         X, y, tokens, DESCR as in :func:`load_conll2000`; tokens are (word, pos) tuples.
+
+    Examples
+    --------
+    The usual training sections of the Wall Street Journal, 00 to 18, from the LDC's folders::
+
+        load_pos(path=[f"treebank_3/parsed/mrg/wsj/{section:02d}" for section in range(19)])
     """
-    sentences = [[token[:2] for token in sentence] for sentence in _read_conll2000(split)]
-    return _task(sentences, text.PARTS_OF_SPEECH, POS_DESCR)
+    if path is None:
+        tagged = _read_conll2000("train" if split is None else split)
+        sentences = [[token[:2] for token in sentence] for sentence in tagged]
+        return _task(sentences, text.PARTS_OF_SPEECH, POS_DESCR)
+    if split is not None:
+        raise ValueError(f"split is {split!r} and path is {path!r}, expected one of them")
+    sentences = read_treebank(path)
+    description = TREEBANK_DESCR.format(
+        sentences=len(sentences),
+        tokens=sum(map(len, sentences)),
+        tags=len({tag for sentence in sentences for _, tag in sentence}),
+        path=path,
+    )
+    return _task(sentences, text.PARTS_OF_SPEECH, description)
 
 
 def _read_conll2000(split):
