@@ -66,7 +66,8 @@ class CRF(BaseEstimator):
         Let `fit` start from where the previous call ended: with another C, with sequences added at
         the end, or both.
     n_jobs : int, default 1
-        Number of threads; only "lbfgs" takes more than one so far.
+        Number of threads; "sdca" and "lbfgs" take more than one. With one, the same seed gives the
+        same weights, bit for bit.
     random_state : int, numpy.random.Generator or None
     verbose : bool, default False
         Show a progress bar on standard error.

@@ -1,6 +1,7 @@
 """Passes over all samples of a problem: conjugate weights, objectives, certificates.
 
-Weights and gradients are packed, see `Problem.pack`.
+Weights and gradients are packed, see `Problem.pack`. A pass over `n_jobs` threads gives every
+thread a stretch of the samples, and adds their sums in the order of the samples.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,32 +21,60 @@ cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
     return 0
 
 
-def slot_marginals(Problem problem, const double[::1] alpha, double[::1] m):
+def _spread(work, Py_ssize_t n, int n_jobs):
+    """Return [work(first, last), ...] of stretches first, ..., last - 1 of range(n)."""
+    n_jobs = min(n_jobs, n)
+    if n_jobs == 1:
+        return [work(0, n)]
+    ends = np.linspace(0, n, n_jobs + 1).astype(int)
+    with ThreadPoolExecutor(n_jobs) as pool:
+        return list(pool.map(work, ends[:n_jobs], ends[1:]))
+
+
+def slot_marginals(Problem problem, const double[::1] alpha, double[::1] m, int n_jobs=1):
     """Write the slot marginals of the dual point alpha to m, samples end to end."""
-    cdef Py_ssize_t i
     check_length("alpha", alpha.shape[0], problem.n_marginals)
     check_length("m", m.shape[0], problem.n_slot_marginals)
-    with nogil:
-        for i in range(problem.n_samples):
-            problem.gather_into(i, &alpha[problem.regions.region_ptr[i]],
-                                &m[problem.attributes.slot_ptr[i]])
+
+    def work(Py_ssize_t first, Py_ssize_t last):
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                problem.gather_into(i, &alpha[problem.regions.region_ptr[i]],
+                                    &m[problem.attributes.slot_ptr[i]])
+
+    _spread(work, problem.n_samples, n_jobs)
 
 
-def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w):
+def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w,
+                      int n_jobs=1):
     """Write w-hat(alpha) = 1/(lam n) sum_i s_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]) to w.
 
     `m` are the slot marginals of alpha, s_i the weights of the samples.
     """
-    cdef Workspace space = Workspace(problem)
-    cdef double scale = 1.0 / (lam * problem.n_samples)
-    cdef Py_ssize_t i, j
-    cdef const double *block
     problem.check_labelled()
     check_length("m", m.shape[0], problem.n_slot_marginals)
     check_length("w", w.shape[0], problem.dim)
-    w[:] = 0.0
+    cdef double scale = 1.0 / (lam * problem.n_samples)
+
+    def work(Py_ssize_t first, Py_ssize_t last):
+        part = np.asarray(w) if first == 0 else np.empty(problem.dim)
+        part[:] = 0.0
+        _add_features(problem, m, scale, part, first, last)
+        return part
+
+    for part in _spread(work, problem.n_samples, n_jobs)[1:]:
+        np.asarray(w)[:] += part
+
+
+def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
+                  Py_ssize_t first, Py_ssize_t last):
+    """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of samples first, ..., last - 1 to w."""
+    cdef Workspace space = Workspace(problem)
+    cdef const double *block
+    cdef Py_ssize_t i, j
     with nogil:
-        for i in range(problem.n_samples):
+        for i in range(first, last):
             block = &m[problem.attributes.slot_ptr[i]]
             for j in range(problem.n_slots(i)):
                 space.m[j] = -block[j]
@@ -53,15 +82,19 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
             problem.add(i, scale * problem.weights[i], space.m, &w[0])
 
 
-def entropies(Problem problem, const double[::1] alpha):
+def entropies(Problem problem, const double[::1] alpha, int n_jobs=1):
     """Return the entropies H(alpha_i), shape (n_samples,)."""
     check_length("alpha", alpha.shape[0], problem.n_marginals)
     out = np.empty(problem.n_samples)
     cdef double[::1] view = out
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(problem.n_samples):
-            view[i] = entropy_of(problem.runs(i), &alpha[problem.regions.region_ptr[i]])
+
+    def work(Py_ssize_t first, Py_ssize_t last):
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                view[i] = entropy_of(problem.runs(i), &alpha[problem.regions.region_ptr[i]])
+
+    _spread(work, problem.n_samples, n_jobs)
     return out
 
 
@@ -145,24 +178,16 @@ def infer_slots(Problem problem, const double[::1] theta, double[::1] m):
 
 
 def loss_and_gradient(Problem problem, const double[::1] w, int n_jobs=1):
-    """Return the mean of -s_i log p(y_i | x_i; w) and its gradient, over `n_jobs` threads.
-
-    Every thread sums a stretch of the samples; the sums are added in the order of the samples, so
-    that the result depends on the number of threads only.
-    """
+    """Return the mean of -s_i log p(y_i | x_i; w) and its gradient."""
     problem.check_labelled()
     check_length("w", w.shape[0], problem.dim)
-    ends = np.linspace(0, problem.n_samples, n_jobs + 1).astype(int)
-    gradients = [np.zeros(problem.dim) for _ in range(n_jobs)]
-    stretches = [(problem, w, ends[k], ends[k + 1], gradients[k]) for k in range(n_jobs)]
-    if n_jobs == 1:
-        sums = [_add_gradients(*stretches[0])]
-    else:
-        with ThreadPoolExecutor(n_jobs) as pool:
-            sums = list(pool.map(lambda stretch: _add_gradients(*stretch), stretches))
-    for other in gradients[1:]:
-        gradients[0] += other
-    return sum(sums) / problem.n_samples, gradients[0] / problem.n_samples
+
+    def work(first, last):
+        gradient = np.zeros(problem.dim)
+        return _add_gradients(problem, w, first, last, gradient), gradient
+
+    losses, gradients = zip(*_spread(work, problem.n_samples, n_jobs))
+    return sum(losses) / problem.n_samples, sum(gradients) / problem.n_samples
 
 
 def _add_gradients(Problem problem, const double[::1] w, Py_ssize_t first, Py_ssize_t last,
@@ -183,26 +208,32 @@ def _add_gradients(Problem problem, const double[::1] w, Py_ssize_t first, Py_ss
 
 
 def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
-                    const double[::1] entropy):
+                    const double[::1] entropy, int n_jobs=1):
     """Return -log p(y_i | x_i; w) and KL(alpha_i || p(. | x_i; w)) of every sample, unweighted.
 
     The dual point is given by its slot marginals m and its entropies. At w = w-hat(alpha) the
     weighted divergences are the block duality gaps, and their mean is P - D.
     """
-    cdef Py_ssize_t n = problem.n_samples, i
+    cdef Py_ssize_t n = problem.n_samples
     problem.check_labelled()
     check_length("w", w.shape[0], problem.dim)
     check_length("m", m.shape[0], problem.n_slot_marginals)
     check_length("entropy", entropy.shape[0], n)
     loss, gap = np.empty(n), np.empty(n)
     cdef double[::1] loss_view = loss, gap_view = gap
-    cdef Workspace space = Workspace(problem)
-    cdef double log_z = 0.0, score
-    with nogil:
-        for i in range(n):
-            problem.score_into(i, &w[0], space.theta)
-            problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-            score = kernels.dot(space.theta, &m[problem.attributes.slot_ptr[i]], problem.n_slots(i))
-            loss_view[i] = log_z - problem.truth_score(i, space.theta)
-            gap_view[i] = max(0.0, log_z - entropy[i] - score)
+
+    def work(Py_ssize_t first, Py_ssize_t last):
+        cdef Workspace space = Workspace(problem)
+        cdef double log_z = 0.0, score
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                problem.score_into(i, &w[0], space.theta)
+                problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+                score = kernels.dot(space.theta, &m[problem.attributes.slot_ptr[i]],
+                                    problem.n_slots(i))
+                loss_view[i] = log_z - problem.truth_score(i, space.theta)
+                gap_view[i] = max(0.0, log_z - entropy[i] - score)
+
+    _spread(work, n, n_jobs)
     return loss, gap

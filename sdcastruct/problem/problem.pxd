@@ -45,3 +45,5 @@ cdef class Workspace:
     cdef double *beta
     cdef double *m
     cdef double *scratch
+    # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.
+    cdef int64_t n_updates, n_oracle_calls, n_evaluations

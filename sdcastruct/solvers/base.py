@@ -158,7 +158,7 @@ class Solver(ABC):
             Called as ``callback(row)`` after every epoch with the new row of the history, which
             also has ``w`` and ``state``; a true return value ends the run.
         n_jobs : int
-            Number of threads; only `LBFGS` takes more than one so far.
+            Number of threads; `SDCA` and `LBFGS` take more than one.
         warm_start : Result, state or array of shape (dim,), optional
             Start from the point that an earlier run reached, of any solver, perhaps with another
             lam or on the first of these samples; or from given weights.

@@ -66,6 +66,13 @@ cdef class DualState(State):
                 f"{mine.n_marginals} marginals and the same graphs, or the first of them; its "
                 "weights can be taken anyway: warm_start=result.w")
 
+    cdef int tell(self, Py_ssize_t i) except -1 nogil:
+        return self.sampler.observe(i, self.gaps_view[i])
+
+    def after_threads(self):
+        """Rebuild the weights: threads that write at once lose some of what the others write."""
+        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs)
+
     def recompute(self):
         """Write the slot marginals m and the entropies of the dual point."""
         raise NotImplementedError(f"{type(self).__name__} does not implement recompute")
@@ -73,7 +80,7 @@ cdef class DualState(State):
     def _rebuild(self):
         """Recompute from the dual point all that follows from it."""
         self.recompute()
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w)
+        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs)
         if not np.isfinite(self.w @ self.w):
             raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
                              "are too large")
@@ -86,7 +93,8 @@ cdef class DualState(State):
     def certify(self):
         """Rebuild w from the dual point and return its exact primal, dual and gap."""
         self._rebuild()
-        losses, gaps = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies)
+        losses, gaps = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies,
+                                             self.n_jobs)
         weights = np.asarray(self.problem.weights)
         self.gaps[:] = weights * gaps
         penalty = 0.5 * self.lam * (self.w @ self.w)

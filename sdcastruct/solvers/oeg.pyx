@@ -155,7 +155,7 @@ cdef class OEGState(DualState):
             for j in range(n_slots):
                 trial[j] = theta[j] + eta * direction[j]
             problem.infer_into(i, trial, space.beta, &log_z, space.scratch)
-            self.n_oracle_calls += 1
+            space.n_oracle_calls += 1
             problem.gather_into(i, space.beta, space.m)
             entropy = log_z - kernels.dot(trial, space.m, n_slots)
             kernels.axpy(-1.0, m, space.m, n_slots)         # m_new - m_old
@@ -171,9 +171,8 @@ cdef class OEGState(DualState):
         if self.exact_gaps and eta < 1.0:
             gap = self.gap_at(problem, space, i, along)
         self.gaps_view[i] = max(gap, 0.0) * problem.weights[i]
-        self.sampler.observe(i, self.gaps_view[i])
 
-        self.n_updates += 1
+        space.n_updates += 1
         if gain < -noise:
             return 0.0
         self.etas_view[i] = min(1.0, GROWTH * eta)
@@ -189,7 +188,7 @@ cdef class OEGState(DualState):
         """Return the exact block gap at the scores s that the workspace holds."""
         cdef double log_z = 0.0
         problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-        self.n_oracle_calls += 1
+        space.n_oracle_calls += 1
         return log_z - self.log_z_view[i] - along
 
     def arrays(self):

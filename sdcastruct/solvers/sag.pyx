@@ -177,7 +177,7 @@ cdef class SAGState(State):
         for j in range(n_slots):
             space.theta[j] *= self.c
         problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-        self.n_oracle_calls += 1
+        space.n_oracle_calls += 1
         self.losses_view[i] = problem.weights[i] * (log_z - problem.truth_score(i, space.theta))
         problem.gather_into(i, space.beta, space.m)
         problem.add_truth(i, -1.0, space.m)
@@ -189,7 +189,6 @@ cdef class SAGState(State):
             self.n_seen += 1
         self.sums.set(i, self.lipschitz_view[i])
         self.maxima.set(i, self.lipschitz_view[i])
-        self.sampler.observe(i, self.lipschitz_view[i])
 
         for j in range(n_slots):
             space.theta[j] = space.m[j] - stored[j]
@@ -208,8 +207,11 @@ cdef class SAGState(State):
                 self._flush()
                 self.v *= 1.0 - a * self.lam
                 self.v -= (a / self.n_seen) * self.direction
-        self.n_updates += 1
+        space.n_updates += 1
         return a
+
+    cdef int tell(self, Py_ssize_t i) except -1 nogil:
+        return self.sampler.observe(i, self.lipschitz_view[i])
 
     def epoch(self):
         """Do n steps on samples drawn by the sampler; shorten them if they lead nowhere."""
@@ -250,7 +252,7 @@ cdef class SAGState(State):
                 for j in range(n_slots):
                     trial[j] = space.theta[j] - along[j] / L
                 problem.infer_into(i, trial, space.beta, &log_z, space.scratch)
-                self.n_oracle_calls += 1
+                space.n_oracle_calls += 1
                 loss = problem.weights[i] * (log_z - problem.truth_score(i, trial))
                 if loss <= self.losses_view[i] - 0.5 * norm2 / L:
                     break

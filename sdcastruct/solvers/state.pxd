@@ -1,3 +1,4 @@
+from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t
 
 from sdcastruct.problem.problem cimport Problem, Workspace
@@ -11,6 +12,14 @@ cdef class State:
     cdef readonly Sampler sampler
     cdef readonly RandomStream stream
     cdef readonly int64_t n_updates, n_oracle_calls
+    cdef public int n_jobs
     cdef Workspace space
+    cdef list spaces  # one per thread
+    cdef PyThread_type_lock lock  # of the sampler and of `busy`
+    cdef char[::1] busy  # samples that a thread is at
+    cdef bint stopped
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
+    cdef int tell(self, Py_ssize_t i) except -1 nogil
+    cdef Py_ssize_t take(self) except -1 nogil
+    cdef int leave(self, Py_ssize_t i) except -1 nogil

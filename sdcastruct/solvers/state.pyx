@@ -2,9 +2,23 @@
 
 A solver with a step of its own subclasses `State`, writes `step_on`, which runs without the GIL,
 and says what it knows (`arrays`), what it believes (`estimate`) and what it can prove (`certify`).
+
+With `n_jobs` threads, all of them step at once. A lock lets one at a time draw a sample, and no two
+are ever at the same one; whatever else they share, the weights above all, they write without one.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport (
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_free_lock,
+    PyThread_release_lock,
+    WAIT_LOCK,
+)
 
 from sdcastruct.solvers import checkpoint
 from sdcastruct.solvers.options import generator
@@ -26,7 +40,16 @@ cdef class State:
         Its own copy: what it has learned belongs to this run.
     n_updates, n_oracle_calls : int
         Steps and calls of the marginal oracle so far.
+    n_jobs : int
+        Number of threads.
     """
+
+    def __cinit__(self, *args):
+        self.n_jobs = 1
+        self.lock = PyThread_allocate_lock()
+
+    def __dealloc__(self):
+        PyThread_free_lock(self.lock)
 
     def __init__(self, solver, Problem problem, double lam, Sampler sampler):
         self.solver = solver
@@ -39,32 +62,111 @@ cdef class State:
                 f"{type(sampler).__name__}.reset must call super().reset(problem, lam)")
         self.stream = RandomStream(generator(solver.random_state))
         self.space = Workspace(problem)
+        self.spaces = []
+        self.busy = np.zeros(problem.n_samples, np.int8)
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil:
         """Do one step on sample i and return its size."""
         with gil:
             raise NotImplementedError(f"{type(self).__name__} does not implement step_on")
 
+    cdef int tell(self, Py_ssize_t i) except -1 nogil:
+        """Tell the sampler what the last step on sample i has found."""
+        return 0
+
     def step(self, Py_ssize_t i):
         """Do one step on sample i and return its size."""
         if not 0 <= i < self.problem.n_samples:
             raise IndexError(f"i={i}: expected a sample from 0 to {self.problem.n_samples - 1}")
-        return self.step_on(self.problem, self.space, i)
+        try:
+            size = self.step_on(self.problem, self.space, i)
+            self.tell(i)
+        finally:
+            self._count(self.space)
+        return size
 
     def epoch(self):
         """Do n steps on samples drawn by the sampler; Ctrl-C raises between two steps."""
+        self.stopped = False
+        try:
+            if self.n_jobs == 1:
+                self._run(self.space, self.problem.n_samples)
+            else:
+                self._run_threads()
+        finally:
+            for space in (self.space, *self.spaces):
+                self._count(space)
+
+    def _run(self, Workspace space, Py_ssize_t n_steps):
+        """Do so many steps, alone or beside other threads."""
         cdef Problem problem = self.problem
-        cdef Workspace space = self.space
-        cdef Sampler sampler = self.sampler
-        cdef RandomStream stream = self.stream
         cdef Py_ssize_t k, i
         with nogil:
-            for k in range(1, problem.n_samples + 1):
-                i = sampler.next(stream)
+            for k in range(1, n_steps + 1):
+                i = self.take()
                 self.step_on(problem, space, i)
-                if k % SIGNAL_INTERVAL == 0:
+                self.leave(i)
+                if self.stopped:
+                    break
+                if self.n_jobs == 1 and k % SIGNAL_INTERVAL == 0:
                     with gil:
                         PyErr_CheckSignals()
+
+    def _run_threads(self):
+        """Divide the steps of an epoch among threads; all end when one fails or Ctrl-C comes."""
+        n = self.problem.n_samples
+        n_threads = min(self.n_jobs, n)
+        while len(self.spaces) < n_threads:
+            self.spaces.append(Workspace(self.problem))
+        self.busy[:] = 0
+        shares = np.diff(np.linspace(0, n, n_threads + 1).astype(int)).tolist()
+        pool = ThreadPoolExecutor(n_threads)
+        futures = [pool.submit(self._run, space, share)
+                   for space, share in zip(self.spaces, shares)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            self.stopped = True
+            pool.shutdown()
+            self.after_threads()
+
+    def after_threads(self):
+        """Repair what threads may have spoilt by writing at the same time."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement after_threads")
+
+    def _count(self, Workspace space):
+        """Take the counters of a workspace over."""
+        self.n_updates += space.n_updates
+        self.n_oracle_calls += space.n_oracle_calls
+        space.n_updates = space.n_oracle_calls = 0
+
+    cdef Py_ssize_t take(self) except -1 nogil:
+        """Draw a sample, or take the next one that no other thread is at."""
+        cdef Py_ssize_t i
+        if self.n_jobs == 1:
+            return self.sampler.next(self.stream)
+        PyThread_acquire_lock(self.lock, WAIT_LOCK)
+        try:
+            i = self.sampler.next(self.stream)
+            while self.busy[i]:
+                i = (i + 1) % self.problem.n_samples
+            self.busy[i] = True
+        finally:
+            PyThread_release_lock(self.lock)
+        return i
+
+    cdef int leave(self, Py_ssize_t i) except -1 nogil:
+        """Tell the sampler about sample i and let others have it."""
+        if self.n_jobs == 1:
+            return self.tell(i)
+        PyThread_acquire_lock(self.lock, WAIT_LOCK)
+        try:
+            self.busy[i] = False
+            self.tell(i)
+        finally:
+            PyThread_release_lock(self.lock)
+        return 0
 
     @property
     def refresh_every(self):

@@ -1,0 +1,183 @@
+"""Threads change how fast a run is and which steps it takes, not what it proves."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from states import letters
+from strategies import chains, lambdas
+
+from sdcastruct import CRF, duality
+from sdcastruct.models import GraphModel
+from sdcastruct.models.clique import Clique
+from sdcastruct.problem import batch
+from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
+from sdcastruct.solvers import LBFGS, SDCA
+
+THREADS = (2, 3, 8)
+
+
+@pytest.mark.parametrize("n_jobs", THREADS)
+@pytest.mark.parametrize("sampler", [Gap(), Uniform(), MaxGap(0.5)], ids=repr)
+def test_same_optimum(n_jobs, sampler):
+    problem = letters(60)
+    optimum = LBFGS().solve(problem, tol=1e-9).primal
+    result = SDCA(sampler, random_state=0).solve(problem, tol=1e-6, max_epochs=2000, n_jobs=n_jobs)
+    assert result.converged
+    assert result.dual <= optimum * (1 + 1e-12)
+    assert optimum <= result.primal * (1 + 1e-9)
+
+
+@given(chains(min_states=2, max_samples=6), lambdas(), st.integers(2, 6))
+def test_certificates_are_exact(data, lam, n_jobs):
+    """What a run says of its dual point is what the readable reference says."""
+    problem = data.problem
+    result = SDCA(random_state=0).solve(problem, lam=lam, tol=0, max_epochs=3, n_jobs=n_jobs)
+    alpha = result.state.alpha
+    assert_allclose(result.w, duality.w_hat(problem, alpha, lam), rtol=1e-9, atol=1e-9)
+    assert_allclose(result.primal, duality.primal(problem, result.w, lam), rtol=1e-9, atol=1e-9)
+    assert_allclose(result.dual, duality.dual(problem, alpha, lam), rtol=1e-9, atol=1e-9)
+
+
+def test_the_dual_point_stays_feasible():
+    """No two threads are ever at the same sample: its marginals would no longer agree."""
+    problem = letters(20, n_states=4)
+    state = SDCA(random_state=0).init(problem, 0.01)
+    state.n_jobs = 8
+    for _ in range(50):
+        state.epoch()
+    for i in range(problem.n_samples):
+        mu = state.alpha[problem.block(i)]
+        T = problem.n_nodes(i)
+        nodes, pairs = mu[: 4 * T].reshape(T, 4), mu[4 * T :].reshape(T - 1, 4, 4)
+        assert_allclose(nodes.sum(axis=1), 1.0, atol=1e-12)
+        assert_allclose(pairs.sum(axis=2), nodes[:-1], atol=1e-12)
+        assert_allclose(pairs.sum(axis=1), nodes[1:], atol=1e-12)
+        assert_allclose(problem.gather(i, mu), state.m[slots_of(problem, i)], atol=1e-12)
+
+
+def slots_of(problem, i):
+    ptr = problem.attributes.slot_ptr
+    return slice(ptr[i], ptr[i + 1])
+
+
+def test_every_step_is_counted():
+    problem = letters(50)
+    result = SDCA(random_state=0).solve(problem, tol=0, max_epochs=7, n_jobs=3)
+    assert result.n_updates == result.n_oracle_calls == 7 * 50
+    assert_array_equal(result.history.n_updates, 50 * np.arange(8))
+    assert result.state.n_evaluations >= 7 * 50
+
+
+def test_the_largest_gap_is_one_sample():
+    """Threads that would all take the same sample take others beside it."""
+    result = SDCA(MaxGap(1.0), random_state=0).solve(letters(), tol=0, max_epochs=20, n_jobs=4)
+    assert result.n_updates == 20 * 8
+
+
+def test_more_threads_than_samples():
+    result = SDCA(random_state=0).solve(letters(2), tol=1e-6, max_epochs=500, n_jobs=8)
+    assert result.converged
+
+
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_passes_do_not_depend_on_threads(n_jobs):
+    problem = letters(30)
+    w = np.random.default_rng(0).normal(size=problem.dim)
+    alpha = batch.marginals(problem, w)
+    m, again = np.empty((2, problem.n_slot_marginals))
+    batch.slot_marginals(problem, alpha, m)
+    batch.slot_marginals(problem, alpha, again, n_jobs)
+    assert_array_equal(m, again)
+    entropies = batch.entropies(problem, alpha)
+    assert_array_equal(entropies, batch.entropies(problem, alpha, n_jobs))
+    one, many = np.empty((2, problem.dim))
+    batch.conjugate_weights(problem, m, 0.1, one)
+    batch.conjugate_weights(problem, m, 0.1, many, n_jobs)
+    assert_allclose(one, many, rtol=1e-12, atol=1e-13)
+    assert_array_equal(
+        batch.losses_and_gaps(problem, w, m, entropies),
+        batch.losses_and_gaps(problem, w, m, entropies, n_jobs),
+    )
+
+
+def test_samplers_and_junction_trees():
+    """A sampler in Python takes part under the lock; engines have memory for every thread."""
+
+    class RoundRobin(Sampler):
+        def reset(self, problem, lam):
+            super().reset(problem, lam)
+            self.last, self.seen = -1, np.zeros(problem.n_samples, int)
+
+        def draw(self, rng):
+            self.last = (self.last + 1) % self.n_samples
+            return self.last
+
+        def update(self, i, gap):
+            self.seen[i] += 1
+
+    model = GraphModel({"node": Clique(3, n_features=2), "edge": Clique((3, 3))})
+    rng = np.random.default_rng(0)
+    square = [[0, 1], [1, 2], [2, 3], [3, 0]]
+    X = [{"node": ([[0], [1], [2], [3]], rng.normal(size=(4, 2))), "edge": square}] * 12
+    problem = model.bind(X, [rng.integers(3, size=4) for _ in X])
+    result = SDCA(RoundRobin(), random_state=0).solve(problem, tol=1e-5, max_epochs=500, n_jobs=3)
+    assert result.converged
+    assert result.state.sampler.seen.sum() == result.n_updates
+
+
+def test_an_error_in_a_thread_ends_the_run():
+    class Broken(Sampler):
+        def draw(self, rng):
+            return 10**6
+
+    with pytest.raises(IndexError, match=r"Broken\.draw returned 1000000, expected an index"):
+        SDCA(Broken(), random_state=0).solve(letters(), n_jobs=2)
+
+
+def test_estimator():
+    X = [[["the"], ["cat"]], [["a"], ["dog"]], [["the"], ["dog"]]] * 5
+    y = [["DET", "NOUN"]] * 15
+    crf = CRF(n_jobs=2, random_state=0, tol=1e-5).fit(X, y)
+    assert crf.converged_
+    assert crf.predict(X) == y
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_ends_all_threads(tmp_path):
+    script = """
+        import os, signal, threading
+        import numpy as np
+        from sdcastruct.models import ChainModel
+        from sdcastruct.solvers import SDCA
+
+        n, K, T = 4000, 20, 10
+        labels = np.random.default_rng(0).integers(K, size=(n, T))
+        problem = ChainModel(n_states=K, n_features=1).bind([np.ones((T, 1))] * n, list(labels))
+
+        def press(row):
+            if row.epoch == 1:
+                threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+        result = SDCA().solve(problem, lam=1e-6, tol=0, max_epochs=10**6, callback=press, n_jobs=2)
+        again = result.state.certify()
+        print(result.interrupted, result.gap == again.gap, result.primal == again.primal)
+        print(not any("Pool" in thread.name for thread in threading.enumerate()))
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["True"] * 4
