@@ -223,8 +223,10 @@ def test_interrupts_return_the_certified_result_of_every_solver(problem, name):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-@pytest.mark.parametrize("solver", ["SDCA", "OEG", "SAG", "LBFGS"])
-def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver):
+@pytest.mark.parametrize(
+    ("solver", "n_jobs"), [("SDCA", 1), ("SDCA", 2), ("OEG", 1), ("SAG", 1), ("LBFGS", 1)]
+)
+def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver, n_jobs):
     script = """
         import os, signal, threading
         import numpy as np
@@ -239,15 +241,18 @@ def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver):
             if row.epoch == 1:
                 threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
 
-        result = SOLVER().solve(problem, lam=1e-6, tol=0, max_epochs=10**6, callback=press)
+        options = dict(lam=1e-6, tol=0, max_epochs=10**6, n_jobs=N_JOBS)
+        result = SOLVER().solve(problem, callback=press, **options)
         again = result.state.certify()
         # L-BFGS counts whole iterations, and may not have ended its second.
         n_least = result.history.n_updates[1] + (SOLVER.__name__ != "LBFGS")
         print(result.interrupted, result.n_updates >= n_least)
         print(result.gap == again.gap, result.primal == again.primal)
+        print(not any("Pool" in thread.name for thread in threading.enumerate()))
     """
+    script = textwrap.dedent(script).replace("SOLVER", solver).replace("N_JOBS", str(n_jobs))
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script).replace("SOLVER", solver)],
+        [sys.executable, "-c", script],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -256,7 +261,7 @@ def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver):
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["True"] * 4
+    assert run.stdout.split() == ["True"] * 5
 
 
 def test_progress_bar(problem, capfd):
