@@ -13,8 +13,10 @@ from scipy import sparse
 
 from sdcastruct import CRF, datasets
 from sdcastruct.evaluation import evaluate
-from sdcastruct.page import Html, join, tag
-from sdcastruct.report import _position_names, _rounded_up, write_report
+from sdcastruct.report import write_report
+from sdcastruct.report.certificate import rounded_up
+from sdcastruct.report.page import Html, join, tag
+from sdcastruct.report.suspects import position_names
 
 EVIL = "<script>document.title='broken'</script>"
 WORDS = {"B-PER": ["Mr", "Ms", "Dr"], "I-PER": ["Ada", "Bob", "Cy"], "O": ["and", "saw", EVIL]}
@@ -135,7 +137,7 @@ def test_not_certified(report):
 
 @pytest.mark.parametrize("relative", [1.2345e-3, 5e-17, 0.5, 0.0, 0.099, 1.01, 123.4])
 def test_bounds_are_never_rounded_down(relative):
-    shown = float(_rounded_up(relative))
+    shown = float(rounded_up(relative))
     assert relative <= shown <= 1.1 * relative
 
 
@@ -190,7 +192,7 @@ def test_suspects_show_the_wrong_label(report, crf):
     ],
 )
 def test_names_of_positions(x, names):
-    assert list(_position_names(x)) == names
+    assert list(position_names(x)) == names
 
 
 def test_what_goes_in_is_escaped(report):
