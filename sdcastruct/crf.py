@@ -1,6 +1,5 @@
 """`CRF`: a scikit-learn estimator for sequences, with the methods of sklearn-crfsuite's."""
 
-from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
@@ -9,12 +8,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sdcastruct import archive
+from sdcastruct.dev_set import DevSet
 from sdcastruct.explanation import Explanation
 from sdcastruct.features import SequenceLabelEncoder, Vectorizer, Vocabulary
+from sdcastruct.features.checks import check_sequences
 from sdcastruct.features.rules import check_transitions, iob2_rules
 from sdcastruct.inference.n_best import n_best
 from sdcastruct.models import ChainModel
-from sdcastruct.models.stacked import StackedRows
+from sdcastruct.previous_fit import PreviousFit
 from sdcastruct.problem import batch
 from sdcastruct.solvers.named import make_solver
 
@@ -157,7 +158,7 @@ class CRF(BaseEstimator):
             raise ValueError("X_dev and y_dev: expected both or neither")
         if self.patience is not None and X_dev is None:
             raise ValueError(f"patience={self.patience!r}: expected X_dev and y_dev with it")
-        labels = _check_sequences("y", y)
+        labels = check_sequences("y", y)
         start = self._previous() if self.warm_start else None
         rows = self._fit_inputs(X)
         encoder = SequenceLabelEncoder().fit(labels)
@@ -170,7 +171,7 @@ class CRF(BaseEstimator):
         if weights is not None:
             problem = problem.weighted(weights)
         self.classes_, self.model_, self._encoder = encoder.classes_, model, encoder
-        dev = None if X_dev is None else _DevSet(self, X_dev, y_dev, self.patience)
+        dev = None if X_dev is None else DevSet(self, X_dev, y_dev, self.patience)
         result = solver.solve(
             problem,
             lam=1.0 / (self.C * problem.n_samples),
@@ -225,13 +226,13 @@ class CRF(BaseEstimator):
     def log_probability(self, X, y):
         """Return log p(y_i | x_i) of given labels of every sequence, shape (n,)."""
         rows = self._transform(X)
-        codes = self._encoder.transform(_check_sequences("y", y))
+        codes = self._encoder.transform(check_sequences("y", y))
         return -batch.losses(self.model_.bind(rows, codes), self.coef_)
 
     def score(self, X, y):
         """Return the share of positions whose label is predicted."""
         predicted = self.predict(X)
-        labels = _check_sequences("y", y)
+        labels = check_sequences("y", y)
         if len(labels) != len(predicted):
             raise ValueError(f"y has {len(labels)} sequences but X has {len(predicted)}")
         for i, (found, given) in enumerate(zip(predicted, labels, strict=True)):
@@ -342,7 +343,7 @@ class CRF(BaseEstimator):
 
     def _fit_inputs(self, X):
         """Learn the attributes; return a matrix for every sequence."""
-        X = _check_sequences("X", X)
+        X = check_sequences("X", X)
         if _is_table(X[0]):
             self._vectorizer, self._n_attributes = None, np.shape(X[0])[1]
             return X
@@ -354,7 +355,7 @@ class CRF(BaseEstimator):
     def _transform(self, X):
         """Return a matrix for every sequence; attributes unseen in training are ignored."""
         check_is_fitted(self, "coef_")
-        X = _check_sequences("X", X)
+        X = check_sequences("X", X)
         if self._vectorizer is None or _is_table(X[0]):
             return X
         return self._vectorizer.transform(X)
@@ -429,7 +430,7 @@ class CRF(BaseEstimator):
 
     def _previous(self):
         """Return where the last call of `fit` ended, or None."""
-        return _Previous(self) if getattr(self, "coef_", None) is not None else None
+        return PreviousFit(self) if getattr(self, "coef_", None) is not None else None
 
     def _n_best(self, problem, i, n):
         theta = problem.score(i, self.coef_)
@@ -443,60 +444,6 @@ class CRF(BaseEstimator):
     def __getstate__(self):
         # The dual point is large and belongs to the problem; a copy starts from the weights.
         return {**super().__getstate__(), "_state": None}
-
-
-class _Previous:
-    """Where an estimator stood before `fit` was called again."""
-
-    def __init__(self, crf):
-        self.state, self.classes = crf._state, crf.classes_
-        self.attributes, self.tables = crf.attributes_, crf._weight_tables()
-
-    def adapt(self, crf, problem):
-        """Return a warm start: the dual point if it fits, else the weights by their names."""
-        same_labels = crf.classes_ == self.classes
-        if self.state is not None and same_labels and problem.begins_with(self.state.problem):
-            return self.state
-        attributes, bias, transitions = crf.model_.split_weights(np.zeros(crf.model_.dim))
-        columns = {label: k for k, label in enumerate(crf.classes_)}
-        rows = {name: a for a, name in enumerate(crf.attributes_)}
-        kept = [k for k, label in enumerate(self.classes) if label in columns]
-        into = [columns[self.classes[k]] for k in kept]
-        known = [a for a, name in enumerate(self.attributes) if name in rows]
-        places = [rows[self.attributes[a]] for a in known]
-        attributes[np.ix_(places, into)] = self.tables[0][np.ix_(known, kept)]
-        bias[:, into] = self.tables[1][:, kept]
-        transitions[np.ix_(into, into)] = self.tables[2][np.ix_(kept, kept)]
-        return np.concatenate([attributes.ravel(), bias.ravel(), transitions.ravel()])
-
-
-class _DevSet:
-    """Callback of `solve`: accuracy after every epoch, and the best weights so far."""
-
-    def __init__(self, crf, X, y, patience):
-        self.crf, self.patience = crf, patience
-        self.y = _check_sequences("y_dev", y)
-        crf.coef_ = np.zeros(crf.model_.dim)  # so that it can read the sequences
-        self.rows = crf._transform(X)
-        self.accuracies, self.best = [], None
-
-    def __call__(self, row):
-        self.crf.coef_ = row.w
-        self.accuracies.append(self.crf.score(self.rows, self.y))
-        if self.best is None or self.accuracies[-1] > max(self.accuracies[:-1]):
-            self.best, self.best_epoch = row.w, len(self.accuracies)
-        return self.patience is not None and (
-            len(self.accuracies) - self.best_epoch >= self.patience
-        )
-
-
-def _check_sequences(name, sequences):
-    """Return a list of sequences, or say what is wrong."""
-    if isinstance(sequences, str | Mapping) or not hasattr(sequences, "__len__"):
-        raise TypeError(f"{name} is {type(sequences).__name__}: expected a list of sequences")
-    if len(sequences) == 0:
-        raise ValueError(f"{name} is empty: expected at least one sequence")
-    return sequences if isinstance(sequences, StackedRows) else list(sequences)
 
 
 def _is_plain(value):
