@@ -48,6 +48,9 @@ def replacing(path):
 def read(path, kind, version):
     """Return header and arrays of a file; one of another kind is a ValueError that names it."""
     try:
+        with open(path, "rb") as stream:
+            if stream.read(2) != b"PK":
+                raise ValueError("it is not a .zip archive")
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(str(arrays.pop("header")))

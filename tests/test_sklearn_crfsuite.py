@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 import sdcastruct
 from sdcastruct.interop import sklearn_crfsuite
 
-X = [[{"w": "the", "i": 0}, {"w": "cat"}], [["w:a"], ["w:dog"]], [["w:the"], ["w:dog"]]]
+X = [[{"w": "the", "i": 1}, {"w": "cat"}], [["w:a"], ["w:dog"]], [["w:the"], ["w:dog"]]]
 Y = [["DET", "NOUN"]] * 3
 
 
@@ -27,9 +27,11 @@ def test_defaults_are_crfsuites():
     assert (crf.C, crf.max_epochs) == (0.5, 100)  # CRFsuite's c2 = 1
 
 
-def test_min_freq_is_exclusive():
-    crf = sklearn_crfsuite.CRF(min_freq=1).fit(X, Y)
-    assert crf.attributes_ == ["w:the", "w:dog"]
+@pytest.mark.parametrize("min_freq", [None, 0, 1, 2, 3])
+def test_min_freq_is_crfsuites(min_freq):
+    theirs = pytest.importorskip("sklearn_crfsuite").CRF(min_freq=min_freq).fit(X, Y)
+    crf = sklearn_crfsuite.CRF(min_freq=min_freq).fit(X, Y)
+    assert sorted(crf.attributes_) == sorted(theirs.attributes_)
 
 
 def test_scikit_learn_and_files(tmp_path):

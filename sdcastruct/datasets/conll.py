@@ -62,6 +62,7 @@ def load_conll2000(split="train"):
         tokens : list of lists of (word, pos, chunk) tuples
             The columns of the corpus.
         DESCR : str
+            What this data set is.
     """
     return _task(_read_conll2000(split), CHUNKING, CHUNKING_DESCR)
 

@@ -34,6 +34,7 @@ def load_ocr():
         classes : ndarray of shape (26,), str
             The letters: ``"".join(classes[y[i]])`` spells word i.
         DESCR : str
+            What this data set is.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Other libraries' interfaces; none of them is needed to import these modules."""
+"""Other libraries' interfaces; only the module `eli5` needs its library to be imported."""

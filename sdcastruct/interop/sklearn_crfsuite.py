@@ -3,6 +3,7 @@
 ``from sdcastruct.interop import sklearn_crfsuite`` is all that a script has to change.
 """
 
+import math
 import warnings
 from numbers import Real
 
@@ -23,7 +24,7 @@ class CRF(crf.CRF):
     ----------
     algorithm : {"lbfgs", "l2sgd"}, optional
     min_freq : float, default 0
-        Attributes that occur so often or more rarely are left out.
+        Attributes that occur more rarely are left out; CRFsuite counts them with each label.
     all_possible_states, all_possible_transitions : bool, optional
         Without effect.
     c1 : float, default 0
@@ -94,4 +95,4 @@ class CRF(crf.CRF):
 
     @property
     def _min_freq(self):
-        return 1 if self.min_freq is None else int(self.min_freq) + 1
+        return 1 if self.min_freq is None else max(1, math.ceil(self.min_freq))

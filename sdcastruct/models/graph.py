@@ -128,7 +128,7 @@ class GraphModel(Model):
         return self._junction_tree(nodes, self._states(0, nodes))
 
     def split_marginals(self, x, mu):
-        """Return the marginals of the cliques of each kind, {kind: array (m, *n_states)}."""
+        """Return the marginals of the cliques of each kind, ``{kind: array (m, *n_states)}``."""
         return self._split(self._layout(0, _nodes(self._declared(0, x))), mu)
 
     def marginals(self, X, w):

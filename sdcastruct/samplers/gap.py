@@ -10,8 +10,8 @@ class Gap(WeightedSampler):
 
     Parameters
     ----------
-    non_uniformity : float in [0, 1]
+    non_uniformity : float in [0, 1], default 0.8
         Share of the draws that follow this rule; the others are uniform and keep the gaps fresh.
-    refresh_every : int or None
+    refresh_every : int, optional
         Recompute all gaps every so many epochs.
     """

@@ -16,9 +16,9 @@ cdef class MaxGap(CompiledSampler):
 
     Parameters
     ----------
-    non_uniformity : float in [0, 1]
+    non_uniformity : float in [0, 1], default 0.8
         Share of the draws that follow this rule; the others are uniform.
-    refresh_every : int or None
+    refresh_every : int, optional
         Recompute all gaps every so many epochs.
     """
 
