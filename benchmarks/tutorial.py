@@ -55,7 +55,7 @@ def run(name, crf, train, test):
     crf.fit(*train)
     seconds = time.perf_counter() - start
     scores = evaluate(test[1], [list(labels) for labels in crf.predict(test[0])])
-    print(f"{name:52s} {seconds:7.1f} s  F1 {scores.f1:6.2f}", flush=True)
+    print(f"{name:52s} {seconds:7.1f} s  F1 {100 * scores.f1:6.2f}", flush=True)
 
 
 def main():

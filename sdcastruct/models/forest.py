@@ -136,6 +136,11 @@ class Forest:
         return pointers(counts), np.concatenate([nodes, edges])[order]
 
 
+def node_losses(n_states, labels):
+    """Return the Hamming loss of labels as scores of nodes, where the scores of a forest begin."""
+    return (np.arange(n_states) != np.reshape(labels, (-1, 1))).ravel()
+
+
 def pointers(counts):
     """Return where each of consecutive groups of these sizes begins, and where the last ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

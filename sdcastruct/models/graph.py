@@ -148,6 +148,16 @@ class GraphModel(Model):
             tables[name] = mu[entries].reshape(-1, *kind.n_states)
         return tables
 
+    def _join_marginals(self, x, y, n_marginals):
+        """Return region marginals; those of tied entries are sums of the others."""
+        mu = super()._join_marginals(x, y, n_marginals)
+        layout = self._layout(0, _nodes(self._declared(0, x)))
+        for (name, nodes), offset in layout.tied_offset.items():
+            kind, first = self.cliques[name], layout.offset[nodes]
+            table = mu[first : first + kind.size]
+            mu[offset : offset + kind.width] = np.bincount(kind.tied.ravel(), table)
+        return mu
+
     def split_weights(self, w):
         """Return the weights of each kind of clique, {kind: array (F, width)}."""
         sizes = [kind.dim for kind in self.cliques.values()]
@@ -156,6 +166,30 @@ class GraphModel(Model):
             name: table.reshape(-1, kind.width)
             for (name, kind), table in zip(self.cliques.items(), tables, strict=True)
         }
+
+    def _decode_with_loss(self, X, Y, w):
+        """Decode with the loss as one more kind of clique for each number of states K.
+
+        Nodes need not have scores of their own. Here they get them: attributes 1 - onehot(y) and
+        the identity as weights.
+        """
+        check_samples(X)
+        declared = [self._declared(i, x) for i, x in enumerate(X)]
+        states = [self._states(i, _nodes(sample)) for i, sample in enumerate(declared)]
+        sizes = np.unique(np.concatenate(states)).tolist()
+        losses = {("loss", K): Clique(K, n_features=K) for K in sizes}
+        inputs = []
+        for sample, s, y in zip(declared, states, _check_labels(Y, states), strict=True):
+            cliques = {
+                name: nodes if features is None else (nodes, features)
+                for name, (nodes, features) in sample.items()
+            }
+            for K in sizes:
+                v = np.flatnonzero(s == K)
+                cliques["loss", K] = v[:, None], 1 - np.eye(K)[y[v]]
+            inputs.append(cliques)
+        model = GraphModel(self.cliques | losses, self.max_table_bytes, self.elimination_order)
+        return model.decode(inputs, np.concatenate([w, *(np.eye(K).ravel() for K in sizes)]))
 
     def _declared(self, i, x):
         """Return (nodes, features) of every kind of clique of an input; no features is None."""

@@ -8,12 +8,15 @@ import numpy as np
 
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import as_array, check_count, check_labels, check_rows
-from sdcastruct.models.forest import Forest
+from sdcastruct.models.forest import Forest, node_losses
 from sdcastruct.problem import Attributes, Problem, Template, batch
 
 
 class MulticlassModel(Model):
     """One node per sample.
+
+    To `joint_feature`, `inference` and their like, one input is a row of shape (n_features,) and
+    one labelling an integer.
 
     Parameters
     ----------
@@ -53,9 +56,7 @@ class MulticlassModel(Model):
         rows, _ = check_rows([X], self.n_features, name="X", row="sample")
         n = rows.shape[0]
         one, none = np.ones(n, np.int64), np.zeros(n, np.int64)
-        if Y is not None:
-            Y = as_array("Y", Y, "expected one label per sample")
-            labels = check_labels(Y.reshape(-1, 1) if Y.ndim == 1 else Y, one, self.n_states)
+        labels = None if Y is None else check_labels(_labellings(Y), one, self.n_states)
         forest = Forest(self.n_states, one, none, none, np.empty((0, 2), np.int64), none[:0])
         nodes = Template(rows, forest.node_ptr, forest.node_offset, 0, self.n_states)
         return Problem(
@@ -85,3 +86,19 @@ class MulticlassModel(Model):
         """Return the probabilities of the classes of every sample, shape (n, K)."""
         problem, w = self.bind(X), self._check_weights(w)
         return batch.marginals(problem, w).reshape(-1, self.n_states)
+
+    def loss_scores(self, x, y):
+        """Return 1 for every class but the true one."""
+        return node_losses(self.n_states, y)
+
+    def _decode_with_loss(self, X, Y, w):
+        return np.concatenate(super()._decode_with_loss(X, Y, w))
+
+    def _check_labels(self, X, Y):
+        return super()._check_labels(X, _labellings(Y))
+
+
+def _labellings(Y):
+    """Return labels as labellings of one node each."""
+    Y = as_array("Y", Y, "expected one label per sample")
+    return Y.reshape(-1, 1) if Y.ndim == 1 else Y

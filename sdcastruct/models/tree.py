@@ -23,7 +23,7 @@ from sdcastruct.models.checks import (
     check_rows,
     check_samples,
 )
-from sdcastruct.models.forest import Forest, owners, pointers, positions
+from sdcastruct.models.forest import Forest, node_losses, owners, pointers, positions
 from sdcastruct.problem import Attributes, Problem, Template
 
 
@@ -129,6 +129,10 @@ class TreeModel(Model):
         K, A = self.n_states, self.n_features
         nodes, edges = np.split(self._check_weights(w), [A * K])
         return nodes.reshape(A, K), edges.reshape(self.n_edge_types, -1, K, K)
+
+    def loss_scores(self, x, y):
+        """Return the Hamming loss as scores of nodes, where theta begins."""
+        return node_losses(self.n_states, y)
 
     @property
     def _item_names(self):
