@@ -83,8 +83,6 @@ cdef class Problem:
         self.n_marginals = regions.region_ptr[regions.n_samples]
         self.labelled = truth is not None
         self.labels = truth
-        if self.labelled:
-            attributes.prepare_norms()
         self.weights = _weights(weights, self.n_samples)
         self.order = order
 
@@ -335,6 +333,7 @@ cdef class Problem:
         occur in y_i (paper, Appendix C). Otherwise the triangle inequality takes its place.
         """
         self.check_labelled()
+        self.attributes.prepare_norms()
         truth = np.empty(self.n_samples)
         cdef double[::1] view = truth, m = np.zeros(self.attributes.max_slots)
         cdef Py_ssize_t i

@@ -54,6 +54,7 @@ cdef class State:
     def __init__(self, solver, Problem problem, double lam, Sampler sampler):
         self.solver = solver
         self.problem = problem
+        problem.attributes.prepare_norms()
         self.lam = lam
         self.sampler = sampler
         self.sampler.reset(problem, lam)
