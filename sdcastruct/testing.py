@@ -369,7 +369,7 @@ def _check_solver(report, problem, lam, rng):
         report.at_most("SDCA never lowers the dual", f"X[{i}]", before, dual, size)
     w = duality.w_hat(problem, state.alpha, lam)
     w_size, size = _objective_sizes(problem, state, lam)
-    report.equal("w = w_hat(alpha)", where, state.w, w, w_size.max())
+    report.equal("w = w_hat(alpha)", where, problem.unpack(state.w), w, w_size.max())
     gap = duality.gap(problem, w, state.alpha, lam)
     mean = duality.block_gaps(problem, w, state.alpha).mean()
     report.equal("P - D = mean block gap", where, gap, mean, size)
@@ -383,13 +383,13 @@ def _check_solver(report, problem, lam, rng):
 
 def _objective_sizes(problem, state, lam):
     """Return the magnitudes that meet in each weight, and in primal, dual and gap."""
-    w_size, sizes = np.zeros(problem.dim), []
+    w, w_size, sizes = problem.unpack(state.w), np.zeros(problem.dim), []
     for i in range(problem.n_samples):
         c, mu, truth = problem.counting(i), state.alpha[problem.block(i)], problem.truth(i)
         for marginals in (mu, truth):
             w_size += np.abs(problem.features(i, problem.gather(i, marginals)))
-        theta = problem.score(i, state.w)
+        theta = problem.score(i, w)
         scores = problem.gather(i, truth).sum() * np.abs(theta).max()
         sizes.append(scores + abs(problem.infer(i, theta)[1]) + np.abs(c) @ entr(mu))
     w_size /= lam * problem.n_samples
-    return w_size, 1 + lam * np.abs(state.w) @ w_size + max(sizes)
+    return w_size, 1 + lam * np.abs(w) @ w_size + max(sizes)

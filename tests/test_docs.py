@@ -48,7 +48,7 @@ def blocks(page):
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name)
 def test_code(page, tmp_path, monkeypatch):
     for module in OPTIONAL:
-        if f"import {module}" in page.read_text(encoding="utf-8"):
+        if re.search(rf"^(?:import|from) {module}\b", page.read_text("utf-8"), re.MULTILINE):
             pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     names = {}

@@ -188,7 +188,8 @@ def test_interrupt_in_a_callback_returns_the_current_result(problem):
     assert len({len(column) for column in result.history.values()}) == 1
 
 
-def test_interrupt_in_the_middle_of_an_epoch_returns_the_current_result(problem):
+@pytest.mark.parametrize("certify_every", [None, 1])
+def test_interrupt_in_the_middle_of_an_epoch_returns_the_current_result(problem, certify_every):
     class Interrupting(Sampler):
         def reset(self, problem, lam):
             super().reset(problem, lam)
@@ -200,7 +201,7 @@ def test_interrupt_in_the_middle_of_an_epoch_returns_the_current_result(problem)
                 signal.raise_signal(signal.SIGINT)
             return self.n_draws % self.n_samples
 
-    result = SDCA(Interrupting()).solve(problem, lam=0.1, tol=1e-9)
+    result = SDCA(Interrupting()).solve(problem, lam=0.1, tol=1e-9, certify_every=certify_every)
     assert result.interrupted
     assert result.n_epochs == 1
     assert result.n_updates == 12

@@ -62,11 +62,15 @@ cdef class CallbackAttributes(Attributes):
         last[0] = 0.0
 
     def add_to(self, digest):
-        """Feed a hash with what tells feature maps apart: the features of all labels together."""
+        """Feed a hash with what tells feature maps apart: features of random marginals.
+
+        Those of uniform ones would not do, as features of opposite signs cancel.
+        """
         digest.update(np.asarray(self.slot_ptr).tobytes())
+        rng = np.random.default_rng(0)
         for i in range(self.n_samples):
-            ones = np.ones(self.length(i))
-            digest.update(np.asarray(self.features(i, ones), np.float64).tobytes())
+            m = rng.random(self.length(i))
+            digest.update(np.asarray(self.features(i, m), np.float64).tobytes())
 
     def largest_norms2(self, tables_per_slot):
         """Importance sampling and safe steps need norms that these features do not tell."""

@@ -201,6 +201,7 @@ class Solver(ABC):
                 self._loop(run, state, options, bar)
             except KeyboardInterrupt:
                 run.interrupted = True
+                run.certificate = None  # the weights may have moved on since the last one
             if run.certificate is None:
                 run.certificate = self._last_certificate(run, state)
         return run.result(state, tol)

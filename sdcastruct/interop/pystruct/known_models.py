@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import sparse
 
-from sdcastruct.interop.pystruct.base import PystructModel, unary_order
+from sdcastruct.interop.pystruct.base import PystructModel, SingleLabelModel, unary_order
 from sdcastruct.models import ChainModel, MulticlassModel, PairwiseModel
-from sdcastruct.models.checks import check_samples
+from sdcastruct.models.checks import as_array, check_rows, check_samples
 from sdcastruct.models.forest import pointers
 from sdcastruct.problem import Attributes, Problem, Template
 
@@ -19,7 +19,8 @@ class Graph(PystructModel):
     def native(self):
         """The model that packs the samples."""
         K, F = self.model.n_states, self.model.n_features
-        return PairwiseModel(K, F, tied=None if self.model.directed else lower_triangle(K))
+        tied = None if self.model.directed else lower_triangle(K)
+        return PairwiseModel(K, F, tied=tied, max_table_bytes=self.max_table_bytes)
 
     def input(self, x):
         """Return an input as the packing model takes it."""
@@ -28,14 +29,24 @@ class Graph(PystructModel):
     def bind(self, X, Y=None):
         """Check samples and pack them into a `Problem`."""
         check_samples(X)
-        K, F, dim = self.model.n_states, self.model.n_features, self.dim
+        order = self.order
         labels = None if Y is None else [self.labels(y) for y in Y]
-        problem = self.native.bind([self.input(x) for x in X], labels)
-        return problem.ordered(unary_order(K, F, dim - K * F))
+        return self.native.bind([self.input(x) for x in X], labels).ordered(order)
+
+    @property
+    def order(self):
+        """Where the packed weights are in w."""
+        dim, K, F = self.dim, self.model.n_states, self.model.n_features
+        return unary_order(K, F, dim - K * F)
 
     def states(self, x):
         """Return the number of states of each node of an input."""
         return self.native.states(self.input(x))
+
+    def marginals(self, X, w):
+        """Return the marginals of p(y | x; w) of every input, as `split_marginals` shapes them."""
+        order, w = self.order, self._check_weights(w)
+        return self.native.marginals([self.input(x) for x in X], w[order])
 
     def split_marginals(self, x, mu):
         """Return marginals of nodes (T, K) and edges (E, K, K), as ``joint_feature`` takes them."""
@@ -53,8 +64,8 @@ class EdgeFeatureGraph(Graph):
     @property
     def native(self):
         """The model that packs the samples."""
-        model = self.model
-        return PairwiseModel(model.n_states, model.n_features, model.n_edge_features)
+        K, F, edge_F = self.model.n_states, self.model.n_features, self.model.n_edge_features
+        return PairwiseModel(K, F, edge_F, max_table_bytes=self.max_table_bytes)
 
     def input(self, x):
         """Return an input as the packing model takes it."""
@@ -78,53 +89,32 @@ class Chain(Graph):
         return self.model._get_features(x) if self.model.directed else super().input(x)
 
 
-class MultiClass(PystructModel):
+class MultiClass(SingleLabelModel):
     """MultiClassClf: w is K F by class."""
 
     untouched = ("joint_feature",)
 
-    @classmethod
-    def supports(cls, model):
-        """Return whether a model can be packed."""
-        return not model.rescale_C
-
     def bind(self, X, Y=None):
         """Check samples and pack them into a `Problem`."""
-        K, F = self.model.n_states, self.model.n_features
-        return MulticlassModel(K, F).bind(X, Y).ordered(unary_order(K, F, self.dim - K * F))
-
-    def states(self, x):
-        """Return the number of classes, shape (1,)."""
-        return np.array([self.model.n_states])
-
-    def labelling(self, x, y):
-        """Return the class."""
-        return y[0]
+        dim, K, F = self.dim, self.model.n_states, self.model.n_features
+        return MulticlassModel(K, F).bind(X, Y).ordered(unary_order(K, F, dim - K * F))
 
 
-class Binary(PystructModel):
+class Binary(SingleLabelModel):
     """BinaryClf: labels -1 and 1, features y x / 2."""
 
     untouched = ("joint_feature",)
 
     def bind(self, X, Y=None):
         """Check samples and pack them into a `Problem`."""
-        check_samples(X)
-        labels = None if Y is None else [self.labels(y) for y in Y]
-        graphs = MulticlassModel(2, self.dim).bind(X, None if Y is None else np.ravel(labels))
-        rows = sparse.csr_matrix(np.asarray(X, np.float64)) / 2.0
-        signed = sparse.kron(rows, [[-1.0], [1.0]], format="csr")
-        return with_attributes(graphs, [single_scores(signed, len(X), 2)])
-
-    def states(self, x):
-        """Return the number of classes, shape (1,)."""
-        return np.array([2])
+        rows, _ = check_rows([X], self.dim, name="X", row="sample")
+        graphs = MulticlassModel(2, self.dim).bind(rows, None if Y is None else _classes(Y))
+        signed = sparse.kron(rows / 2.0, [[-1.0], [1.0]], format="csr")
+        return with_attributes(graphs, [single_scores(signed, rows.shape[0], 2)])
 
     def labels(self, y):
-        """Return 0 for -1 and 1 for 1."""
-        if y not in (-1, 1):
-            raise ValueError(f"Y has the label {y!r}: expected -1 or 1")
-        return np.array([int(y > 0)])
+        """Return 0 for -1 and 1 for 1, shape (1,)."""
+        return _classes([y])
 
     def labelling(self, x, y):
         """Return -1 or 1."""
@@ -136,26 +126,31 @@ class MultiLabel(PystructModel):
 
     untouched = ("_get_unary_potentials", "_get_pairwise_potentials", "_get_edges", "joint_feature")
 
+    @property
+    def native(self):
+        """The model of the graph that all inputs share."""
+        return PairwiseModel(2, 1, n_edge_features=1, max_table_bytes=self.max_table_bytes)
+
+    @property
+    def graph(self):
+        """The labels and their edges as `native` takes them."""
+        edges = np.asarray(self.model.edges)
+        return np.ones((self.model.n_labels, 1)), edges, np.ones((len(edges), 1))
+
     def bind(self, X, Y=None):
         """Check samples and pack them into a `Problem`."""
-        check_samples(X)
-        L, F, edges = self.model.n_labels, self.model.n_features, np.asarray(self.model.edges)
-        rows = np.asarray(X, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != F:
-            raise ValueError(f"X has shape {rows.shape}, expected (n_samples, {F})")
-        graph = np.ones((L, 1)), edges
+        dim, L, F = self.dim, self.model.n_labels, self.model.n_features
+        rows, _ = check_rows([X], F, name="X", row="sample")
+        n, n_edges = rows.shape[0], (dim - L * F) // 4
         labels = None if Y is None else [self.labels(y) for y in Y]
-        graphs = PairwiseModel(2, 1, n_edge_features=1).bind(
-            [(*graph, np.ones((len(edges), 1)))] * len(rows), labels
-        )
+        graphs = self.native.bind([self.graph] * n, labels)
         signed = sparse.kron(np.eye(L), [[-1.0], [1.0]])  # of scores (label, state)
-        attributes = sparse.vstack([sparse.kron(signed, x[None]) for x in rows], format="csr")
-        templates = [single_scores(attributes, len(rows), 2 * L)]
-        if len(edges):
-            own = sparse.vstack([sparse.eye(len(edges))] * len(rows), format="csr")
-            ptr = pointers(np.full(len(rows), len(edges)))
-            offset = np.tile(2 * L + 4 * np.arange(len(edges)), len(rows))
-            templates.append(Template(own, ptr, offset, L * F, 4))
+        attributes = sparse.vstack([sparse.kron(signed, x) for x in rows], format="csr")
+        templates = [single_scores(attributes, n, 2 * L)]
+        if n_edges:
+            own = sparse.vstack([sparse.eye(n_edges)] * n, format="csr")
+            offset = np.tile(2 * L + 4 * np.arange(n_edges), n)
+            templates.append(Template(own, pointers(np.full(n, n_edges)), offset, L * F, 4))
         return with_attributes(graphs, templates)
 
     def states(self, x):
@@ -164,10 +159,15 @@ class MultiLabel(PystructModel):
 
     def split_marginals(self, x, mu):
         """Return marginals of labels (L, 2) and edges (E, 2, 2), for ``joint_feature``."""
-        edges = np.asarray(self.model.edges)
-        graph = PairwiseModel(2, 1, n_edge_features=1)
-        ones = np.ones((self.model.n_labels, 1)), edges, np.ones((len(edges), 1))
-        return graph.split_marginals(ones, mu)
+        return self.native.split_marginals(self.graph, mu)
+
+
+def _classes(Y):
+    """Return 0 for every -1 and 1 for every 1."""
+    signs = np.ravel(as_array("Y", Y, "expected one label per sample"))
+    for i in np.flatnonzero(~np.isin(signs, (-1, 1))):
+        raise ValueError(f"Y[{i}] is {signs[i]}, expected -1 or 1")
+    return (signs > 0).astype(np.int64)
 
 
 def lower_triangle(n_states):

