@@ -53,6 +53,8 @@ def read(path, kind, version):
                 raise ValueError("it is not a .zip archive")
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
+        if "header" not in arrays:
+            raise ValueError("it has no header")
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != f"sdcastruct {kind}":
             raise ValueError(f"its format is {header['format']!r}")

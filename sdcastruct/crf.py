@@ -67,8 +67,8 @@ class CRF(BaseEstimator):
         Let `fit` start from where the previous call ended: with another C, with sequences added at
         the end, or both.
     n_jobs : int, default 1
-        Number of threads; "sdca" and "lbfgs" take more than one. With one, the same seed gives the
-        same weights, bit for bit.
+        Number of threads, -1 for all cores; "sdca" and "lbfgs" take more than one. With one, the
+        same seed gives the same weights, bit for bit.
     random_state : int, numpy.random.Generator or None
     verbose : bool, default False
         Show a progress bar on standard error.
@@ -153,6 +153,15 @@ class CRF(BaseEstimator):
         -------
         self
         """
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y, X_dev, y_dev, sample_weight)
+        except BaseException:  # what was fitted before is still there
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X, y, X_dev, y_dev, sample_weight):
         solver = self._make_solver()
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev: expected both or neither")

@@ -12,8 +12,8 @@ class PreviousFit:
 
     def adapt(self, crf, problem):
         """Return a warm start: the dual point if it fits, else the weights by their names."""
-        same_labels = crf.classes_ == self.classes
-        if self.state is not None and same_labels and problem.begins_with(self.state.problem):
+        same = crf.classes_ == self.classes and crf.attributes_ == self.attributes
+        if self.state is not None and same and problem.begins_with(self.state.problem):
             return self.state
         attributes, bias, transitions = crf.model_.split_weights(np.zeros(crf.model_.dim))
         columns = {label: k for k, label in enumerate(crf.classes_)}

@@ -81,6 +81,7 @@ def _add_train(commands):
     train.add_argument("--forbidden", choices=("iob2",), help="rules that labels obey")
     train.add_argument("--patience", type=int, help="stop when --dev has not improved so long")
     train.add_argument("--prune", type=float, default=0.0, help="drop weights up to this size")
+    train.add_argument("--n-jobs", type=int, default=1, help="threads, -1 for all (%(default)s)")
     train.add_argument("--seed", type=int, default=0, help="of the sampling (%(default)s)")
     train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.set_defaults(run=run_train)
@@ -89,9 +90,16 @@ def _add_train(commands):
 def run_train(options):
     """Train a model, print its certificate, write it to a file."""
     _check_outputs(options)
+    if options.patience is not None and options.dev is None:
+        raise ValueError(f"--patience {options.patience}: expected --dev with it")
+    for name in ("prune", "seed"):
+        if getattr(options, name) < 0:
+            raise ValueError(f"--{name} {getattr(options, name)}: expected at least 0")
     templates = None if options.crfsuite else _templates(options.template)
     X, y, rows = _read(options.data, templates, labelled=True)
-    X_dev, y_dev, _ = (None, None, None) if options.dev is None else _read(options.dev, templates)
+    X_dev = y_dev = None
+    if options.dev is not None:
+        X_dev, y_dev, _ = _read(options.dev, templates, labelled=True)
     crf = CRF(
         C=options.C,
         solver=options.solver,
@@ -100,6 +108,7 @@ def run_train(options):
         min_freq=options.min_freq,
         forbidden=options.forbidden,
         patience=options.patience,
+        n_jobs=options.n_jobs,
         random_state=options.seed,
         verbose=not options.quiet,
     )
@@ -138,7 +147,9 @@ def _print_file(what, path):
 def run_tag(options):
     """Print the input with predicted labels."""
     crf = CRF.load(options.model)
-    source = (crf.extra_ or {}).get("template")
+    if not crf.extra_ or "template" not in crf.extra_:
+        raise ValueError(f"{options.model} has no template: expected a model that train wrote")
+    source = crf.extra_["template"]
     templates = None if source is None else load_templates(source)
     X, _, rows = _read(options.data, templates)
     predicted = crf.predict(X) if X else []
@@ -164,6 +175,8 @@ def run_eval(options):
 
 def run_info(options):
     """Print what a model has learned."""
+    if options.top < 1:
+        raise ValueError(f"--top {options.top}: expected at least 1")
     crf = CRF.load(options.model)
     print(f"labels           {', '.join(map(str, crf.classes_))}")
     print(f"weights          {crf.coef_.size}, {np.count_nonzero(crf.coef_)} not zero")
@@ -221,24 +234,30 @@ def _read(data, templates, labelled=False):
         else:
             rows = list(read_columns(file, name=data))
             labels = [[row[-1] for row in sentence] for sentence in rows]
-            items = _items(data, rows, templates)
+            items = _items(rows, templates, labelled)
     if labelled and not items:
         raise ValueError(f"{data}: there are no sequences")
+    if labelled and templates is None and not any(map(any, items)):
+        raise ValueError(f"{data}: no line has an attribute, expected them after tabs")
     return items, labels, rows
 
 
-def _items(data, rows, templates):
+def _items(rows, templates, labelled):
     """Return the attributes of columns; the last one is the label and does not count."""
     if not rows:
         return []
     n_columns = len(rows[0][0])
     try:
         templates.check_columns(n_columns - 1)
-        columns = [[row[:-1] for row in sentence] for sentence in rows]
-    except ValueError:
-        templates.check_columns(n_columns)  # there is no label column
-        columns = rows
-    return templates.extract_all(columns)
+    except ValueError as error:
+        if labelled:
+            raise
+        try:  # perhaps there is no label column
+            templates.check_columns(n_columns)
+        except ValueError:
+            raise error from None
+        return templates.extract_all(rows)
+    return templates.extract_all([[row[:-1] for row in sentence] for sentence in rows])
 
 
 @contextlib.contextmanager

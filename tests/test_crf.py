@@ -172,6 +172,29 @@ def test_warm_start_goes_on():
     assert first > 1
 
 
+@pytest.mark.parametrize("solver", ["sdca", "oeg", "sag", "lbfgs"])
+def test_warm_start_with_new_attributes(solver):
+    items, labels = [[["a"], ["b"]], [["a"], ["c"]]], [["D", "N"]] * 2
+    crf = CRF(solver=solver, warm_start=True, random_state=0).fit(items, labels)
+    crf.fit([*items, [["a"], ["z"]]], [*labels, ["D", "N"]])
+    assert crf.converged_
+    assert crf.attributes_ == ["a", "b", "c", "z"]
+
+
+def test_a_failed_fit_leaves_the_estimator_as_it_was():
+    crf = CRF(random_state=0).fit(X, Y)
+    before = crf.predict(X)
+    crf.tol = -1.0
+    with pytest.raises(ValueError, match="tol=-1"):
+        crf.fit([[["new"]]], [["label"]])
+    assert crf.tol == -1.0
+    assert crf.predict(X) == before
+
+
+def test_all_cores():
+    assert CRF(n_jobs=-1, random_state=0).fit(X, Y).converged_
+
+
 def test_warm_start_with_other_labels_takes_the_weights():
     crf = CRF(warm_start=True, random_state=0).fit(X, Y)
     renamed = [["OUT" if label == "O" else label for label in y] for y in Y]

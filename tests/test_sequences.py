@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -168,6 +169,28 @@ def test_options_reach_the_estimator(files, capsys):
         ),
         (["train", "train", "--template", "wide", "--model", "m"], "column"),
         (["train", "colon", "--crfsuite", "--model", "m"], "colon, line 1"),
+        (["train", "train", "--crfsuite", "--model", "m"], "train: no line has an attribute"),
+        (["train", "two", "--template", "chunking", "--model", "m"], "only 1 besides the label"),
+        (["train", "two", "--template", "next", "--model", "m"], "only 1 columns besides"),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "--patience", "3"],
+            "--patience 3: expected --dev with it",
+        ),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "--dev", "empty"],
+            "empty: there are no sequences",
+        ),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "--prune", "-1"],
+            "--prune -1.0: expected at least 0",
+        ),
+        (
+            ["train", "train", "--template", "chunking", "--model", "m", "--seed", "-1"],
+            "--seed -1: expected at least 0",
+        ),
+        (["tag", "python", "test"], "python has no template: expected a model that train wrote"),
+        (["info", "python", "--top", "0"], "--top 0: expected at least 1"),
+        (["info", "zip"], "'zip' is no readable model: it has no header"),
         (["tag", "nowhere", "test"], "nowhere"),
         (["tag", "train", "test"], "'train' is no readable model"),
         (["info", "train"], "'train' is no readable model"),
@@ -186,6 +209,11 @@ def test_errors_are_one_helpful_line(files, capsys, arguments, message):
     (files / "empty").write_text("\n\n")
     (files / "one").write_text("O\nO\n")
     (files / "colon").write_text("O\tw=:)\n")
+    (files / "two").write_text("the B-NP\ncat I-NP\n")
+    (files / "next").write_text("U01:%x[0,1]\n")
+    CRF().fit([[["a"], ["b"]]], [["X", "Y"]]).save("python")
+    with zipfile.ZipFile(files / "zip", "w") as archive:
+        archive.writestr("some", "text")
     assert cli.main(arguments) == 1
     printed = capsys.readouterr()
     (line,) = printed.err.splitlines()

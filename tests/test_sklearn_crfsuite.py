@@ -45,6 +45,14 @@ def test_scikit_learn_and_files(tmp_path):
     assert loaded.predict(X) == Y
 
 
+def test_metrics_are_theirs():
+    theirs = pytest.importorskip("sklearn_crfsuite.metrics")
+    assert sklearn_crfsuite.metrics is theirs
+    assert sklearn_crfsuite.metrics.flat_accuracy_score(Y, Y) == 1.0
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        sklearn_crfsuite.nothing  # noqa: B018
+
+
 def test_c1_is_ignored_aloud():
     with pytest.warns(UserWarning, match=r"c1=0.1 is ignored: there is no L1 term"):
         sklearn_crfsuite.CRF(c1=0.1, c2=0.1).fit(X, Y)

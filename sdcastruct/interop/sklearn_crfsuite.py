@@ -1,8 +1,10 @@
 """sklearn-crfsuite's constructor in front of our estimator.
 
-``from sdcastruct.interop import sklearn_crfsuite`` is all that a script has to change.
+``from sdcastruct.interop import sklearn_crfsuite`` is all that a script has to change. Its modules
+``metrics`` and ``scorers`` are those of sklearn-crfsuite, if that is installed.
 """
 
+import importlib
 import math
 import warnings
 from numbers import Real
@@ -96,3 +98,9 @@ class CRF(crf.CRF):
     @property
     def _min_freq(self):
         return 1 if self.min_freq is None else max(1, math.ceil(self.min_freq))
+
+
+def __getattr__(name):
+    if name in ("metrics", "scorers"):
+        return importlib.import_module(f"sklearn_crfsuite.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -158,7 +158,7 @@ class Solver(ABC):
             Called as ``callback(row)`` after every epoch with the new row of the history, which
             also has ``w`` and ``state``; a true return value ends the run.
         n_jobs : int
-            Number of threads; `SDCA` and `LBFGS` take more than one.
+            Number of threads, -1 for all cores; `SDCA` and `LBFGS` take more than one.
         warm_start : Result, state or array of shape (dim,), optional
             Start from the point that an earlier run reached, of any solver, perhaps with another
             lam or on the first of these samples; or from given weights.
@@ -181,6 +181,8 @@ class Solver(ABC):
         Result
         """
         lam = _check_arguments(problem, lam, tol, max_epochs, callback, certify_every)
+        if n_jobs == -1:
+            n_jobs = (os.cpu_count() or 1) if self.threads else 1
         check_integer("n_jobs", n_jobs, 1)
         if n_jobs > 1 and not self.threads:
             raise ValueError(f"n_jobs={n_jobs!r}: expected 1 for {type(self).__name__}")
