@@ -1,4 +1,4 @@
-"""The command line: ``sdcastruct demo | train | tag | eval | info``."""
+"""The command line: ``sdcastruct demo | train | tag | eval | info | reproduce``."""
 
 import argparse
 import os
@@ -11,6 +11,7 @@ import numpy as np
 import sdcastruct
 from sdcastruct import datasets, plotting, sequences
 from sdcastruct.models import ChainModel
+from sdcastruct.reproduce import command
 from sdcastruct.samplers import Gap
 from sdcastruct.solvers import SDCA
 
@@ -64,6 +65,7 @@ def _parser():
     )
     demo.set_defaults(run=run_demo)
     sequences.add_commands(commands)
+    command.add_command(commands)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""CRFsuite's L-BFGS on the same problem as ours, with its objective and clock at every iteration.
+"""CRFsuite on the same problem as ours, with its objective and clock at every iteration.
 
 With c1 = 0 and c2 = 1/2 CRFsuite minimises
 
@@ -7,25 +7,34 @@ With c1 = 0 and c2 = 1/2 CRFsuite minimises
 The weights are the same as well: all (attribute, label) pairs, all transitions, and the biases of
 our chain model as attributes: ``bias`` at every token, ``BOS`` at the first, ``EOS`` at the last.
 
+L-BFGS logs n P(w) itself. SGD logs the losses that it met on its way through the epoch, when most
+of them were larger than at its end: its curve is a bit too high.
+
 CRFsuite cannot be stopped between two iterations without leaking its memory into the process that
-is being measured, so it trains in a process of its own.
+is being measured, so it trains in a process of its own. Needs python-crfsuite.
 """
 
 import multiprocessing
+import signal
 import time
 
+import numpy as np
 import pycrfsuite
+from sklearn.utils import Bunch
 
-PARAMETERS = {
-    "c1": 0.0,
-    "c2": 0.5,
+from sdcastruct.reproduce.store import Record
+
+SAME_WEIGHTS = {
     "feature.minfreq": 0,
     "feature.possible_states": True,
     "feature.possible_transitions": True,
-    # Stop at max_iterations or where the line search finds no descent, not earlier.
-    "epsilon": 1e-12,
-    "delta": 0.0,
 }
+PARAMETERS = {
+    # Stop at max_iterations or where the line search finds no descent, not earlier.
+    "lbfgs": {**SAME_WEIGHTS, "c1": 0.0, "c2": 0.5, "epsilon": 1e-12, "delta": 0.0},
+    "l2sgd": {**SAME_WEIGHTS, "c2": 0.5, "delta": 0.0},
+}
+LBFGS_ITERATIONS = 2000
 
 
 class TimedTrainer(pycrfsuite.Trainer):
@@ -35,12 +44,13 @@ class TimedTrainer(pycrfsuite.Trainer):
     """
 
     report = staticmethod(print)
+    clock = staticmethod(time.perf_counter)
 
     def on_featgen_end(self, log):
-        self.start = time.perf_counter()
+        self.start = self.clock()
 
     def on_iteration(self, log, info):
-        self.report((time.perf_counter() - self.start, info["loss"]))
+        self.report((self.clock() - self.start, info["loss"]))
 
     def _ignore(self, *args):
         """Keep the rest of the log off the screen."""
@@ -56,7 +66,7 @@ def with_biases(sentence):
     return tokens
 
 
-def make_trainer(X, y, max_iterations):
+def make_trainer(X, y, algorithm, max_iterations):
     """Return a trainer that holds the corpus.
 
     Parameters
@@ -65,23 +75,34 @@ def make_trainer(X, y, max_iterations):
         Sentences, tokens, attributes, without biases.
     y : list of lists of str
         The labels.
+    algorithm : {"lbfgs", "l2sgd"}
     max_iterations : int
     """
-    trainer = TimedTrainer(params={**PARAMETERS, "max_iterations": max_iterations})
+    parameters = {**PARAMETERS[algorithm], "max_iterations": max_iterations}
+    trainer = TimedTrainer(algorithm, params=parameters)
     for sentence, labels in zip(X, y, strict=True):
         trainer.append(with_biases(sentence), labels)
     return trainer
 
 
-def train_lbfgs(X, y, max_iterations, stop_below=None):
+def trace(
+    X,
+    y,
+    algorithm="lbfgs",
+    max_iterations=LBFGS_ITERATIONS,
+    stop_below=-np.inf,
+    clock=time.perf_counter,
+):
     """Train and return what CRFsuite reached when.
 
     Parameters
     ----------
-    X, y, max_iterations
+    X, y, algorithm, max_iterations
         As for :func:`make_trainer`.
     stop_below : float, optional
         End as soon as n P(w) is below this value.
+    clock : callable, optional
+        What counts the seconds.
 
     Returns
     -------
@@ -90,14 +111,15 @@ def train_lbfgs(X, y, max_iterations, stop_below=None):
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_train, args=(X, y, max_iterations, sender), daemon=True)
+    arguments = (X, y, algorithm, max_iterations, sender, clock)
+    child = context.Process(target=_train, args=arguments, daemon=True)
     child.start()
     sender.close()
-    trace = []
+    points = []
     try:
         while (point := receiver.recv()) is not None:
-            trace.append(point)
-            if stop_below is not None and point[1] < stop_below:
+            points.append(point)
+            if point[1] < stop_below:
                 break
     except EOFError:
         child.join()
@@ -105,11 +127,21 @@ def train_lbfgs(X, y, max_iterations, stop_below=None):
     finally:
         child.kill()
         child.join()
-    return trace
+    return points
 
 
-def _train(X, y, max_iterations, sender):
-    trainer = make_trainer(X, y, max_iterations)
-    trainer.report = sender.send
+def train(task, algorithm, goal, max_epochs):
+    """Record how CRFsuite trains on a task until its primal is at most `goal`."""
+    n = len(task.X)
+    most = LBFGS_ITERATIONS if algorithm == "lbfgs" else max_epochs
+    found = trace(task.items(), task.labels, algorithm, most, n * goal, time.process_time)
+    points = np.array(found)
+    return Record({}, Bunch(seconds=points[:, 0], primal=points[:, 1] / n))
+
+
+def _train(X, y, algorithm, max_iterations, sender, clock):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
+    trainer = make_trainer(X, y, algorithm, max_iterations)
+    trainer.report, trainer.clock = sender.send, clock
     trainer.train("")  # an empty name: no model file
     sender.send(None)
