@@ -104,10 +104,9 @@ def reproduce(names, output, settings, chosen_tasks=ALL, wsj=None):
     for name in names:
         _write(EXPERIMENTS[name], laboratory.collect(EXPERIMENTS[name]), Path(output), name)
     for name in names:
-        print(_section(name, laboratory), end="\n\n")
-    page = [_heading(settings), *(_section(name, laboratory) for name in EXPERIMENTS)]
+        print(_heading(name), _verdicts(name, laboratory), sep="\n\n", end="\n\n")
     path = Path(output, "verdicts.md")
-    path.write_text("\n\n".join(page) + "\n", encoding="utf-8")
+    path.write_text(_page(settings, laboratory), encoding="utf-8")
     print(f"written to {output}: figures, tables, runs, and the verdicts in {path}")
 
 
@@ -121,24 +120,34 @@ def _write(experiment, runs, output, name):
         figures.save(draw(runs, lines), output / stem)
 
 
-def _heading(settings):
+def _page(settings, laboratory):
+    """Return all that is known of all experiments, with figures, as Markdown."""
     size = "all sequences" if settings.size is None else f"{settings.size} sequences of each task"
-    return (
-        f"# Verdicts\n\nBy sdcastruct {sdcastruct.__version__} on {size}, lambda = 1/n. Runs are "
-        f"compared by what they need to get the primal within {settings.precision:g} of the "
-        "optimum; a pass is n updates. Each run has one seed."
-    )
+    parts = [
+        "# Verdicts",
+        f"By sdcastruct {sdcastruct.__version__} on {size}, lambda = 1/n. Runs are compared by "
+        f"what they need to get the primal within {settings.precision:g} of the optimum; a pass is "
+        "n updates. Each run has one seed.",
+    ]
+    for name, experiment in EXPERIMENTS.items():
+        parts += [_heading(name), _verdicts(name, laboratory)]
+        if laboratory.collect(experiment):
+            parts += [f"![{stem}]({stem}.png)" for stem in experiment.figures]
+    return "\n\n".join(parts) + "\n"
 
 
-def _section(name, laboratory):
-    """Return what is known of an experiment, as Markdown."""
+def _heading(name):
+    return f"## {name}: {EXPERIMENTS[name].title}"
+
+
+def _verdicts(name, laboratory):
+    """Return the verdicts of an experiment; of Table 1, which claims nothing, what differs."""
     experiment = EXPERIMENTS[name]
     runs = laboratory.collect(experiment)
-    lines = [f"## {name}: {experiment.title}\n"]
     if not runs:
-        lines.append("Not run.")
-    elif not experiment.claims:
-        lines.append(tables.markdown(experiment.table(runs, experiment.lines)))
-    else:
-        lines += [f"- {claim.verdict(runs)}" for claim in experiment.claims]
-    return "\n".join(lines)
+        return "Not run."
+    lines = [claim.verdict(runs) for claim in experiment.claims] or tables.differences(runs)
+    bullets = "\n".join(f"- {line}" for line in lines)
+    if experiment.claims:
+        return bullets
+    return f"{tables.markdown(experiment.table(runs, experiment.lines))}\n\n{bullets}"

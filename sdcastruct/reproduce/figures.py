@@ -1,5 +1,7 @@
 """The figures: a panel per task, a line per run, one legend for all."""
 
+import io
+
 import numpy as np
 
 from sdcastruct.reproduce.solvers import SOLVERS
@@ -32,7 +34,11 @@ def convergence(runs, lines, column="n_updates"):
 
     figure = _panels(runs, lines, draw, LABELS[column], "primal suboptimality / optimum")
     for ax, task in zip(figure.axes, runs.values(), strict=True):
-        ax.set_xlim(0, _furthest(task, lines, column))
+        # The axes end with the stochastic runs; the others may be far behind.
+        shown = [name for name in lines.values() if name in SOLVERS]
+        ax.set_xlim(0, 1.02 * max(task.along(name, column)[-1] for name in shown))
+        lowest = min(task.suboptimality(name).min() for name in shown)
+        ax.set_ylim(bottom=0.5 * max(lowest, FLOOR))
     return figure
 
 
@@ -60,8 +66,13 @@ def gap_ratio(runs, lines):
 
 
 def save(figure, stem):
-    """Write a figure as PNG and SVG."""
-    figure.savefig(stem.with_suffix(".png"), dpi=100)
+    """Write a figure as PNG, of few colours to be small, and as SVG."""
+    from PIL import Image  # comes with matplotlib
+
+    pixels = io.BytesIO()
+    figure.savefig(pixels, format="png", dpi=100)
+    few = Image.open(pixels).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE)
+    few.save(stem.with_suffix(".png"), optimize=True)
     figure.savefig(stem.with_suffix(".svg"))
 
 
@@ -90,8 +101,3 @@ def _panels(runs, lines, draw, xlabel, ylabel):
     handles = {line.get_label(): line for ax in figure.axes for line in ax.get_lines()}
     figure.legend(handles.values(), handles, loc="outside right upper", frameon=False, fontsize=9)
     return figure
-
-
-def _furthest(task, lines, column):
-    """Return where the axis ends: at the last stochastic run; the others may be far behind."""
-    return 1.02 * max(task.along(n, column)[-1] for n in lines.values() if n in SOLVERS)
