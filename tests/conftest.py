@@ -1,6 +1,7 @@
 """Profiles of hypothesis: HYPOTHESIS_PROFILE=thorough draws 500 examples a property, at random."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -15,3 +16,6 @@ settings.register_profile(
     "thorough", settings.get_profile("default"), max_examples=500, derandomize=False
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A run in the background may have been told to ignore Ctrl-C, and so would the processes it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
