@@ -10,7 +10,7 @@ from sdcastruct import duality
 from sdcastruct.datasets import load_ocr
 from sdcastruct.models import ChainModel
 from sdcastruct.solvers import LBFGS
-from sdcastruct.solvers.base import Certificate
+from sdcastruct.solvers.result import Certificate
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,9 @@
 """Solvers: algorithms that train any problem to a certified gap."""
 
-from sdcastruct.solvers.base import Result, Solver
+from sdcastruct.solvers.base import Solver
 from sdcastruct.solvers.lbfgs import LBFGS
 from sdcastruct.solvers.oeg import OEG
+from sdcastruct.solvers.result import Result
 from sdcastruct.solvers.sag import SAG
 from sdcastruct.solvers.sdca import SDCA
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sdcastruct.problem import batch
 from sdcastruct.samplers.weighted import UNKNOWN_GAP
-from sdcastruct.solvers.base import Certificate
+from sdcastruct.solvers.result import Certificate
 
 
 cdef class DualState(State):
