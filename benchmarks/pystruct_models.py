@@ -11,13 +11,13 @@ ChainModel.
 import argparse
 
 import numpy as np
-import tasks
 from pystruct.models import ChainCRF
 from structures import epoch_seconds
 
 from sdcastruct.interop.pystruct import wrap
 from sdcastruct.interop.pystruct.any_model import PotentialModel
 from sdcastruct.models import ChainModel
+from sdcastruct.reproduce import tasks
 
 N_GENERIC = 200
 
@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--words", type=int, help="only so many words")
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
-    letters = tasks.ocr()
+    letters = tasks.load("OCR")
     X, Y = letters.X[: options.words], letters.Y[: options.words]
     X = [np.asarray(x, np.float64) for x in X]
     theirs = ChainCRF(n_states=26, n_features=128)

@@ -11,12 +11,13 @@ The last column is the memory of the solver's state beside w, as a part of SDCA'
 import argparse
 
 import numpy as np
-import tasks
 from tqdm import tqdm
 
+from sdcastruct.reproduce import tasks
 from sdcastruct.samplers import Gap, Uniform
 from sdcastruct.solvers import OEG, SAG, SDCA
 
+TASKS = {"ocr": "OCR", "conll2000": "CONLL"}
 PRECISIONS = (1e-1, 1e-2, 1e-3, 1e-4)
 SOLVERS = {
     "SDCA": SDCA(Uniform(), random_state=0),
@@ -45,11 +46,11 @@ def passes(history, optimum, column, n_samples):
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--task", choices=("ocr", "conll2000"), default="ocr")
+    parser.add_argument("--task", choices=TASKS, default="ocr")
     parser.add_argument("--max-epochs", type=int, default=60)
     parser.add_argument("--samples", type=int, help="only so many samples")
     options = parser.parse_args()
-    task = getattr(tasks, options.task)()
+    task = tasks.load(TASKS[options.task])
     n = options.samples or len(task.X)
     problem = task.model.bind(task.X[:n], task.Y[:n])
     optimum = SDCA(random_state=0).solve(problem, tol=1e-8, max_epochs=1000)

@@ -12,9 +12,9 @@ import argparse
 import time
 
 import numpy as np
-import tasks
 
 from sdcastruct.models import ChainModel, PairwiseModel, TreeModel
+from sdcastruct.reproduce import tasks
 from sdcastruct.samplers import Uniform
 from sdcastruct.solvers import SDCA
 
@@ -35,7 +35,7 @@ def path(x):
 
 def bind_all(words):
     """Return the problems of the three models, and the seconds that binding took."""
-    chain = tasks.ocr()
+    chain = tasks.load("OCR")
     X, Y = chain.X[:words], chain.Y[:words]
     graphs = [(with_biases(x), path(x)) for x in X]
     A, K = chain.model.n_features, chain.model.n_states

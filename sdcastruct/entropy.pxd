@@ -1,5 +1,7 @@
 from libc.stdint cimport int64_t
 
+from sdcastruct.simd.kernels cimport Storage
+
 # The counting numbers of one sample, run-length coded: `length[r]` entries of mu in a row have
 # the counting number `counting[r]`.
 cdef struct Runs:
@@ -7,27 +9,35 @@ cdef struct Runs:
     const int64_t *length
     const double *counting
 
-# The entropy of m = (1 - gamma) alpha + gamma beta and its derivative in gamma.
+# The segment m = (1 - gamma) alpha + gamma beta of a sample, alpha as it is stored. `rough` says
+# that single precision will do for its entropy.
+cdef struct Segment:
+    const Storage *storage
+    Runs runs
+    const void *alpha
+    const double *beta
+    bint rough
+
+# The entropy of m and its derivative in gamma.
 cdef struct Entropy:
     double value
     double first
 
-# f(gamma) = H(m) + slope gamma - curvature gamma^2 / 2, where H(alpha) = entropy.
+# f(gamma) = H(m) + slope gamma - curvature gamma^2 / 2, where H(alpha) = entropy. Differences of f
+# below `rounding` relative to its terms mean nothing.
 cdef struct Objective:
     double entropy
     double slope
     double curvature
+    double rounding
 
 cdef struct LineSearch:
     double subprecision
     int max_newton
 
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil
-cdef Entropy entropy_at(Runs runs, const double *alpha, const double *beta,
-                        double gamma) noexcept nogil
-cdef double second_derivative(Runs runs, const double *alpha, const double *beta,
-                              double gamma) noexcept nogil
-cdef double search(LineSearch options, Objective f, Runs runs, const double *alpha,
-                   const double *beta, double start, double *entropy,
+cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil
+cdef double second_derivative(Segment segment, double gamma) noexcept nogil
+cdef double search(LineSearch options, Objective f, Segment segment, double start, double *entropy,
                    int64_t *n_evaluations) noexcept nogil
 cdef double quadratic_start(double gap, double curvature) noexcept nogil

@@ -28,32 +28,42 @@ from sdcastruct.simd.kernels cimport kernels
 
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil:
     """Return H(mu)."""
-    return entropy_at(runs, mu, mu, 0.0).value
+    return entropy_at(Segment(&kernels.float64, runs, mu, mu, False), 0.0).value
 
 
-cdef Entropy entropy_at(Runs runs, const double *alpha, const double *beta,
-                        double gamma) noexcept nogil:
-    """Return H(m) and its derivative in gamma, m = (1 - gamma) alpha + gamma beta."""
+cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil:
+    """Return H(m) and its derivative in gamma."""
+    cdef Runs runs = segment.runs
+    cdef const char *alpha = <const char *> segment.alpha
+    cdef const double *beta = segment.beta
     cdef double[2] sums = [0.0, 0.0]
-    cdef Py_ssize_t r
+    cdef Py_ssize_t r, n
     for r in range(runs.n):
-        if runs.counting[r] != 0.0:
-            kernels.entropy_along(alpha, beta, gamma, runs.length[r], runs.counting[r], sums)
-        alpha += runs.length[r]
-        beta += runs.length[r]
+        n = runs.length[r]
+        if runs.counting[r] == 0.0:
+            pass
+        elif segment.rough:
+            segment.storage.rough_entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
+        else:
+            segment.storage.entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
+        alpha += n * segment.storage.size
+        beta += n
     return Entropy(sums[0], sums[1])
 
 
-cdef double second_derivative(Runs runs, const double *alpha, const double *beta,
-                              double gamma) noexcept nogil:
+cdef double second_derivative(Segment segment, double gamma) noexcept nogil:
     """Return the second derivative of H(m) in gamma; it is never positive."""
+    cdef Runs runs = segment.runs
+    cdef const char *alpha = <const char *> segment.alpha
+    cdef const double *beta = segment.beta
     cdef double total = 0.0
-    cdef Py_ssize_t r
+    cdef Py_ssize_t r, n
     for r in range(runs.n):
+        n = runs.length[r]
         if runs.counting[r] != 0.0:
-            total += runs.counting[r] * kernels.bend_along(alpha, beta, gamma, runs.length[r])
-        alpha += runs.length[r]
-        beta += runs.length[r]
+            total += runs.counting[r] * segment.storage.bend_along(alpha, beta, gamma, n)
+        alpha += n * segment.storage.size
+        beta += n
     return min(total, 0.0)
 
 
@@ -64,8 +74,7 @@ cdef double quadratic_start(double gap, double curvature) noexcept nogil:
     return 2.0 * gap / (2.0 * gap + curvature)
 
 
-cdef double search(LineSearch options, Objective f, Runs runs, const double *alpha,
-                   const double *beta, double start, double *entropy,
+cdef double search(LineSearch options, Objective f, Segment segment, double start, double *entropy,
                    int64_t *n_evaluations) noexcept nogil:
     """Maximise f over [0, 1] by Newton steps kept inside a shrinking bracket.
 
@@ -77,12 +86,12 @@ cdef double search(LineSearch options, Objective f, Runs runs, const double *alp
     """
     cdef double low = 0.0, high = 1.0, gamma = start, first, second, gain
     # Rounding hides gains below this; none larger is left where |f'| is smaller.
-    cdef double noise = 1e-14 * (1.0 + fabs(f.entropy) + fabs(f.slope))
+    cdef double noise = f.rounding * (1.0 + fabs(f.entropy) + fabs(f.slope))
     cdef Entropy H
     cdef int newton = 0
     cdef bint ascends
     while True:
-        H = entropy_at(runs, alpha, beta, gamma)
+        H = entropy_at(segment, gamma)
         n_evaluations[0] += 1
         first = H.first + f.slope - f.curvature * gamma
         gain = H.value - f.entropy + gamma * (f.slope - 0.5 * f.curvature * gamma)
@@ -90,7 +99,7 @@ cdef double search(LineSearch options, Objective f, Runs runs, const double *alp
         if newton == options.max_newton or (ascends and fabs(first) <= max(
                 noise, options.subprecision * gamma * f.curvature)):
             break
-        second = second_derivative(runs, alpha, beta, gamma) - f.curvature
+        second = second_derivative(segment, gamma) - f.curvature
         if second == 0.0 or (ascends and fabs(first) <= -options.subprecision * gamma * second):
             break
         if first > 0.0:
@@ -137,11 +146,21 @@ def entropy(counting, const double[::1] mu):
     return entropy_of(counted.runs, &mu[0])
 
 
-def entropy_along(counting, const double[::1] alpha, const double[::1] beta, double gamma):
-    """Return H(m), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma."""
+cdef Segment _segment(_Counted counted, const double[::1] alpha, const double[::1] beta,
+                      bint rough) noexcept:
+    return Segment(&kernels.float64, counted.runs, &alpha[0], &beta[0], rough)
+
+
+def entropy_along(counting, const double[::1] alpha, const double[::1] beta, double gamma,
+                  bint rough=False):
+    """Return H(m), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma.
+
+    If they may be `rough`, the first two are computed in single precision.
+    """
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef Entropy H = entropy_at(counted.runs, &alpha[0], &beta[0], gamma)
-    return H.value, H.first, second_derivative(counted.runs, &alpha[0], &beta[0], gamma)
+    cdef Segment segment = _segment(counted, alpha, beta, rough)
+    cdef Entropy H = entropy_at(segment, gamma)
+    return H.value, H.first, second_derivative(segment, gamma)
 
 
 def line_search(counting, const double[::1] alpha, const double[::1] beta, double slope,
@@ -154,9 +173,11 @@ def line_search(counting, const double[::1] alpha, const double[::1] beta, doubl
         The step and H(m) there.
     """
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef Objective f = Objective(entropy_of(counted.runs, &alpha[0]), slope, curvature)
+    cdef Segment segment = _segment(counted, alpha, beta, False)
+    cdef Objective f = Objective(entropy_at(segment, 0.0).value, slope, curvature,
+                                 1e-14)
     cdef double value = 0.0
     cdef int64_t n_evaluations = 0
-    cdef double gamma = search(LineSearch(subprecision, max_newton), f, counted.runs, &alpha[0],
-                               &beta[0], start, &value, &n_evaluations)
+    cdef double gamma = search(LineSearch(subprecision, max_newton), f, segment, start, &value,
+                               &n_evaluations)
     return gamma, value

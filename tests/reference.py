@@ -18,6 +18,7 @@ from scipy.special import entr, logsumexp, rel_entr, softmax
 # Values are sums of some thousand products of float64 numbers, each rounded to 1.1e-16 of its
 # size: an error of 1e-12 times the sum of magnitudes is never reached without a defect.
 ROUNDING = 1e-12
+SINGLE = 1e-6  # per node and unit of entropy, for what is computed in single precision
 
 
 def enumerate_labelings(n_nodes, n_states):

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, csr_matrix
 from strategies import bounded, chains, dual_points, points
 
 from sdcastruct.models import ChainModel
+from sdcastruct.problem import batch
 
 
 @given(chains())
@@ -57,7 +58,7 @@ def test_initial_marginals_mix_truth_and_uniform(data, epsilon):
         joint[sample.truth] += 1 - epsilon
         joints.append(joint)
     expected = data.joint.marginals(joints)
-    assert_allclose(data.problem.initial_marginals(epsilon), expected, rtol=0, atol=ROUNDING)
+    assert_allclose(batch.initial_marginals(data.problem, epsilon), expected, rtol=0, atol=ROUNDING)
 
 
 @given(dual_points(positive=False))

@@ -235,7 +235,7 @@ def test_compiled_steps_are_naive_steps(name, source, lam, seed):
     n = len(data.states)
     solver = SDCA(subprecision=1e-12, max_newton=100, epsilon=0.01)
     state = solver.init(data.problem, lam)
-    naive = NaiveSDCA(data.judge, lam, data.problem.initial_marginals(0.01))
+    naive = NaiveSDCA(data.judge, lam, batch.initial_marginals(data.problem, 0.01))
     for i in np.random.default_rng(seed).integers(n, size=2 * n):
         state.step(i)
         naive.step(i)

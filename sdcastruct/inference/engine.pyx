@@ -2,7 +2,9 @@
 
 
 cdef class Engine:
-    """Inference on the graphs of n samples; subclass in Cython and implement the three methods.
+    """Inference on the graphs of n samples; subclass in Cython and implement the methods.
+
+    Without `calibrate`, dual points can only be stored in double precision.
 
     They run without the GIL and may raise (``with gil: raise ...``). Scratch memory belongs to the
     caller, so one engine serves many threads.
@@ -18,6 +20,15 @@ cdef class Engine:
         """Write the region marginals and the log-partition function of sample i at scores theta."""
         with gil:
             raise NotImplementedError(f"{type(self).__name__} does not implement infer")
+
+    cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil:
+        """Make region tables consistent that rounding has made slightly inconsistent.
+
+        Every table becomes exactly what the conditional distributions of the given ones, down from
+        the roots of the junction tree, say together.
+        """
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} does not implement calibrate")
 
     cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
                     double *scratch) except -1 nogil:

@@ -235,6 +235,7 @@ cdef class JunctionTreeEngine(Engine):
             needed = (3 * schedule.plan.n_messages + schedule.plan.n_cliques
                       + schedule.plan.largest)
             self.scratch_size = max(self.scratch_size, needed)
+        self.calibrates = True
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
         return self.plans[i].n_nodes
@@ -250,6 +251,18 @@ cdef class JunctionTreeEngine(Engine):
         cdef double *buffer = scales + plan.n_messages
         upward(plan, theta, mu, messages, scales, buffer, log_z)
         downward(plan, mu, scales, buffer)
+        return 0
+
+    cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil:
+        cdef const Plan *plan = self.plans[i]
+        cdef const Clique *clique
+        cdef double *scales = scratch
+        cdef Py_ssize_t c
+        memset(scales, 0, plan.n_messages * sizeof(double))
+        for c in range(plan.n_cliques):
+            clique = &plan.cliques[c]
+            kernels.reduce_sum(&clique.to_separator, mu + clique.table, scales + clique.message)
+        downward(plan, mu, scales, scales + plan.n_messages)
         return 0
 
     cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
@@ -311,9 +324,9 @@ cdef void downward(const Plan *plan, double *mu, const double *scales,
     for c in range(plan.n_cliques - 1, -1, -1):
         clique = &plan.cliques[c]
         for k in range(clique.separator_size):
-            ratio[k] = 1.0 / scales[clique.message + k]
-            if clique.parent >= 0:
-                ratio[k] *= mu[clique.separator + k]
+            ratio[k] = mu[clique.separator + k] if clique.parent >= 0 else 1.0
+            if scales[clique.message + k] > 0.0:
+                ratio[k] /= scales[clique.message + k]
         kernels.expand_scale(&clique.to_separator, ratio, mu + clique.table)
         for k in range(clique.first_below, clique.last_below):
             marginalise(&plan.below[k], mu)

@@ -72,6 +72,7 @@ cdef class TreeEngine(Engine):
         self.links = _root(node_ptr, edge_ptr, edges, tables)
         T, S, K = int(np.diff(node_ptr).max()), int(np.max(n_tables)), n_states
         self.scratch_size = S * K * K + T * K + max(T + 2 * S, 3 * K)
+        self.calibrates = True
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
         return self.node_ptr[i + 1] - self.node_ptr[i]
@@ -102,6 +103,13 @@ cdef class TreeEngine(Engine):
                 with gil:
                     raise ValueError(f"sample {i} has no labelling that is allowed")
             downward(links, T, K, mu + T * K, True, mu, messages, buffer)
+        return 0
+
+    cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil:
+        cdef const Link *links = self.forest(i)
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states
+        condition(links, T, K, mu, scratch)
+        downward(links, T, K, mu + T * K, True, mu, scratch, scratch + T * K)
         return 0
 
     cdef Rules rules(self) noexcept nogil:
@@ -284,6 +292,38 @@ cdef void log_upward(const Link *links, const double *theta, Py_ssize_t T, Py_ss
         for k in range(K):
             node[k] = 1.0
             messages[links[j].child * K + k] = 1.0
+
+
+cdef void condition(const Link *links, Py_ssize_t T, Py_ssize_t K, double *mu,
+                    double *messages) noexcept nogil:
+    """Normalise mu at the roots, write ones elsewhere, and the sums of the edges to messages.
+
+    An edge table divided by its sums over the child is the probability of the child's state given
+    that of the parent.
+    """
+    cdef const double *pair
+    cdef double *node
+    cdef double *message
+    cdef double total
+    cdef Py_ssize_t j, k, k2
+    for j in range(T):
+        node = mu + links[j].child * K
+        if links[j].parent < 0:
+            total = 0.0
+            for k in range(K):
+                total += node[k]
+            for k in range(K):
+                node[k] /= total
+            continue
+        pair = mu + T * K + links[j].edge * K * K
+        message = messages + links[j].child * K
+        for k in range(K):
+            node[k] = 1.0
+        if links[j].parent_rows:
+            for k2 in range(K):
+                message[k2] = kernels.dot(pair + k2 * K, node, K)
+        else:
+            kernels.vector_matrix(node, pair, K, message)
 
 
 cdef double log_normalise(double *x, Py_ssize_t n, Py_ssize_t stride) noexcept nogil:

@@ -11,7 +11,8 @@ import numpy as np
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport entropy_of
-from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.problem.problem cimport Problem, Truth, Workspace
+from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.simd.kernels cimport kernels
 
 
@@ -31,17 +32,95 @@ def _spread(work, Py_ssize_t n, int n_jobs):
         return list(pool.map(work, ends[:n_jobs], ends[1:]))
 
 
-def slot_marginals(Problem problem, const double[::1] alpha, double[::1] m, int n_jobs=1):
-    """Write the slot marginals of the dual point alpha to m, samples end to end."""
-    check_length("alpha", alpha.shape[0], problem.n_marginals)
-    check_length("m", m.shape[0], problem.n_slot_marginals)
+def initial_marginals(Problem problem, double epsilon, out=None, int n_jobs=1):
+    """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1).
+
+    Parameters
+    ----------
+    out : array of shape (n_marginals,), optional
+        Where to write it, of type float64 or float32.
+    """
+    problem.check_labelled()
+    cdef StoredMarginals alpha = _stored(problem, out)
 
     def work(Py_ssize_t first, Py_ssize_t last):
+        cdef Truth labels = problem.labels
+        cdef Workspace space = Workspace(problem)
+        cdef double log_z = 0.0
+        cdef Py_ssize_t i, j
+        for j in range(problem.attributes.max_slots):
+            space.theta[j] = 0.0
+        with nogil:
+            for i in range(first, last):
+                problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+                for j in range(problem.n_regions(i)):
+                    space.beta[j] *= epsilon
+                for j in range(labels.region_ptr[i], labels.region_ptr[i + 1]):
+                    space.beta[labels.region[j]] += 1.0 - epsilon
+                alpha.store(i, space.beta)
+
+    _spread(work, problem.n_samples, n_jobs)
+    return alpha.array
+
+
+def marginals(Problem problem, const double[::1] w, out=None, int n_jobs=1):
+    """Return the dual point p(. | x_i; w), the marginals of all samples end to end.
+
+    Parameters
+    ----------
+    out : array of shape (n_marginals,), optional
+        Where to write it, of type float64 or float32.
+    """
+    check_length("w", w.shape[0], problem.dim)
+    cdef StoredMarginals alpha = _stored(problem, out)
+
+    def work(Py_ssize_t first, Py_ssize_t last):
+        cdef Workspace space = Workspace(problem)
+        cdef double log_z = 0.0
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                problem.gather_into(i, &alpha[problem.regions.region_ptr[i]],
-                                    &m[problem.attributes.slot_ptr[i]])
+                problem.score_into(i, &w[0], space.theta)
+                problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+                alpha.store(i, space.beta)
+
+    _spread(work, problem.n_samples, n_jobs)
+    return alpha.array
+
+
+cdef StoredMarginals _stored(Problem problem, array):
+    return StoredMarginals(problem, np.empty(problem.n_marginals) if array is None else array)
+
+
+def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int n_jobs=1):
+    """Write the slot marginals and the entropies of a dual point.
+
+    Parameters
+    ----------
+    array : array of shape (n_marginals,)
+        The dual point. In single precision it is made consistent first: m and the entropies are
+        exactly those of a dual point of which the array holds the rounded numbers.
+    m : array of shape (n_slot_marginals,)
+    entropies : array of shape (n_samples,)
+    """
+    cdef StoredMarginals alpha = StoredMarginals(problem, array)
+    check_length("m", m.shape[0], problem.n_slot_marginals)
+    check_length("entropies", entropies.shape[0], problem.n_samples)
+
+    def work(Py_ssize_t first, Py_ssize_t last):
+        cdef Workspace space = Workspace(problem)
+        cdef const double *mu
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                mu = <const double *> alpha.block(i)
+                if alpha.single:
+                    alpha.load(i, space.beta)
+                    problem.engine.calibrate(i, space.beta, space.scratch)
+                    alpha.store(i, space.beta)
+                    mu = space.beta
+                problem.gather_into(i, mu, &m[problem.attributes.slot_ptr[i]])
+                entropies[i] = entropy_of(problem.runs(i), mu)
 
     _spread(work, problem.n_samples, n_jobs)
 
@@ -82,22 +161,6 @@ def _add_features(Problem problem, const double[::1] m, double scale, double[::1
             problem.add(i, scale * problem.weights[i], space.m, &w[0])
 
 
-def entropies(Problem problem, const double[::1] alpha, int n_jobs=1):
-    """Return the entropies H(alpha_i), shape (n_samples,)."""
-    check_length("alpha", alpha.shape[0], problem.n_marginals)
-    out = np.empty(problem.n_samples)
-    cdef double[::1] view = out
-
-    def work(Py_ssize_t first, Py_ssize_t last):
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(first, last):
-                view[i] = entropy_of(problem.runs(i), &alpha[problem.regions.region_ptr[i]])
-
-    _spread(work, problem.n_samples, n_jobs)
-    return out
-
-
 def losses(Problem problem, const double[::1] w):
     """Return -log p(y_i | x_i; w) of every sample, shape (n_samples,): one pass of the oracle."""
     problem.check_labelled()
@@ -112,22 +175,6 @@ def losses(Problem problem, const double[::1] w):
             problem.score_into(i, &w[0], space.theta)
             problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
             view[i] = log_z - problem.truth_score(i, space.theta)
-    return out
-
-
-def marginals(Problem problem, const double[::1] w):
-    """Return the dual point p(. | x_i; w), the marginals of all samples end to end."""
-    check_length("w", w.shape[0], problem.dim)
-    out = np.empty(problem.n_marginals)
-    cdef double[::1] view = out
-    cdef Workspace space = Workspace(problem)
-    cdef double log_z = 0.0
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(problem.n_samples):
-            problem.score_into(i, &w[0], space.theta)
-            problem.infer_into(i, space.theta, &view[problem.regions.region_ptr[i]], &log_z,
-                               space.scratch)
     return out
 
 

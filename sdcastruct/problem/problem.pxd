@@ -32,6 +32,7 @@ cdef class Problem:
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil
 
     cdef Runs runs(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t n_regions(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t n_slots(self, Py_ssize_t i) noexcept nogil
     cdef int check_index(self, Py_ssize_t i) except -1
     cdef int check_labelled(self) except -1

@@ -115,6 +115,9 @@ cdef class Problem:
     cdef Runs runs(self, Py_ssize_t i) noexcept nogil:
         return self.regions.runs(i)
 
+    cdef Py_ssize_t n_regions(self, Py_ssize_t i) noexcept nogil:
+        return self.regions.region_ptr[i + 1] - self.regions.region_ptr[i]
+
     cdef Py_ssize_t n_slots(self, Py_ssize_t i) noexcept nogil:
         return self.attributes.slot_ptr[i + 1] - self.attributes.slot_ptr[i]
 
@@ -238,12 +241,25 @@ cdef class Problem:
         """Return the region marginals mu and the log-partition function at scores theta."""
         self.check_index(i)
         cdef const double[::1] scores = _vector("theta", theta, self.n_slots(i))
-        mu = np.empty(self.regions.region_ptr[i + 1] - self.regions.region_ptr[i])
+        mu = np.empty(self.n_regions(i))
         cdef double[::1] view = mu
         cdef double[::1] scratch = np.empty(self.engine.scratch_size)
         cdef double log_z = 0.0
         self.infer_into(i, &scores[0], &view[0], &log_z, &scratch[0])
         return mu, log_z
+
+    def calibrate(self, Py_ssize_t i, mu):
+        """Return region marginals that are consistent, from some that rounding has made not quite.
+
+        They are those of the distribution whose conditional distributions, down from the roots of
+        the junction tree, are those of `mu`.
+        """
+        self.check_index(i)
+        mu = _vector("mu", mu, self.n_regions(i)).copy()
+        cdef double[::1] view = mu
+        cdef double[::1] scratch = np.empty(self.engine.scratch_size)
+        self.engine.calibrate(i, &view[0], &scratch[0])
+        return mu
 
     def n_nodes(self, Py_ssize_t i):
         """Return the number of nodes of sample i."""
@@ -263,8 +279,7 @@ cdef class Problem:
     def gather(self, Py_ssize_t i, mu):
         """Return the slot marginals m of the region marginals mu."""
         self.check_index(i)
-        length = self.regions.region_ptr[i + 1] - self.regions.region_ptr[i]
-        cdef const double[::1] marginals = _vector("mu", mu, length)
+        cdef const double[::1] marginals = _vector("mu", mu, self.n_regions(i))
         m = np.empty(self.n_slots(i))
         cdef double[::1] view = m
         self.gather_into(i, &marginals[0], &view[0])
@@ -290,7 +305,7 @@ cdef class Problem:
         """Return the region marginals of the true labelling of sample i: zeros and ones."""
         self.check_index(i)
         self.check_labelled()
-        mu = np.zeros(self.regions.region_ptr[i + 1] - self.regions.region_ptr[i])
+        mu = np.zeros(self.n_regions(i))
         cdef Truth labels = self.labels
         mu[labels.region[labels.region_ptr[i]:labels.region_ptr[i + 1]]] = 1.0
         return mu
@@ -303,27 +318,6 @@ cdef class Problem:
         owner = np.repeat(self.attributes.slot_ptr[:self.n_samples], np.diff(labels.slot_ptr))
         ones[owner + labels.slot] = 1.0
         return ones
-
-    def initial_marginals(self, double epsilon):
-        """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1)."""
-        self.check_labelled()
-        alpha = np.empty(self.n_marginals)
-        cdef double[::1] view = alpha
-        cdef Truth labels = self.labels
-        cdef Workspace space = Workspace(self)
-        cdef const int64_t[::1] start = self.regions.region_ptr
-        cdef double log_z = 0.0
-        cdef Py_ssize_t i, j
-        for j in range(self.attributes.max_slots):
-            space.theta[j] = 0.0
-        with nogil:
-            for i in range(self.n_samples):
-                self.infer_into(i, space.theta, &view[start[i]], &log_z, space.scratch)
-                for j in range(start[i], start[i + 1]):
-                    view[j] *= epsilon
-                for j in range(labels.region_ptr[i], labels.region_ptr[i + 1]):
-                    view[start[i] + labels.region[j]] += 1.0 - epsilon
-        return alpha
 
     def radii(self):
         """Return upper bounds of R_i = max_y ||F(x_i, y_i) - F(x_i, y)||^2, times the weights.

@@ -38,9 +38,29 @@ typedef struct {
     const int32_t *outer, *inner, *columns;
 } TableMap;
 
+/* A dual point alpha as it is stored: numbers of `size` bytes, with all arithmetic in double precision. */
+typedef struct {
+    ptrdiff_t size;
+    void (*load)(const void *alpha, double *out, ptrdiff_t n);
+    void (*store)(const double *x, void *alpha, ptrdiff_t n);
+    /* alpha = (1 - gamma) alpha + gamma beta */
+    void (*mix)(void *alpha, const double *beta, double gamma, ptrdiff_t n);
+    /* With m = (1 - gamma) alpha + gamma beta and delta = beta - alpha, where 0 log 0 = 0:
+       sums[0] -= c sum_j m_j log m_j,  sums[1] -= c sum_j delta_j log m_j;  beta may be alpha */
+    void (*entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
+    /* The same several times faster, in single precision */
+    void (*rough_entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
+                                double *sums);
+    /* -sum_j delta_j^2 / m_j, the second derivative that goes with it */
+    double (*bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n);
+} Storage;
+
 typedef struct {
     const char *name;
+    Storage float64, float32;
 
+    /* Ask for memory that will be needed soon */
+    void (*prefetch)(const void *begin, ptrdiff_t n_bytes);
     /* out[j] = exp(x[j] - shift) */
     void (*exp_shifted)(const double *x, double shift, double *out, ptrdiff_t n);
     /* out[j] = log x[j], for x[j] normal and positive */
@@ -50,14 +70,6 @@ typedef struct {
     double (*dot)(const double *x, const double *y, ptrdiff_t n);
     /* y += a x */
     void (*axpy)(double a, const double *x, double *y, ptrdiff_t n);
-
-    /* With m = (1 - gamma) alpha + gamma beta and delta = beta - alpha, where 0 log 0 = 0:
-       sums[0] -= c sum_j m_j log m_j,  sums[1] -= c sum_j delta_j log m_j;  beta may be alpha */
-    void (*entropy_along)(const double *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
-    /* -sum_j delta_j^2 / m_j, the second derivative that goes with it */
-    double (*bend_along)(const double *alpha, const double *beta, double gamma, ptrdiff_t n);
-    /* alpha = (1 - gamma) alpha + gamma beta */
-    void (*mix)(double *alpha, const double *beta, double gamma, ptrdiff_t n);
 
     /* out = a^T E for a square row-major E */
     void (*vector_matrix)(const double *a, const double *E, ptrdiff_t k, double *out);

@@ -28,19 +28,29 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         const int32_t *inner
         const int32_t *columns
 
+    ctypedef struct Storage:
+        Py_ssize_t size
+        void (*load)(const void *alpha, double *out, Py_ssize_t n) noexcept nogil
+        void (*store)(const double *x, void *alpha, Py_ssize_t n) noexcept nogil
+        void (*mix)(void *alpha, const double *beta, double gamma, Py_ssize_t n) noexcept nogil
+        void (*entropy_along)(const void *alpha, const double *beta, double gamma, Py_ssize_t n,
+                              double c, double *sums) noexcept nogil
+        void (*rough_entropy_along)(const void *alpha, const double *beta, double gamma,
+                                    Py_ssize_t n, double c, double *sums) noexcept nogil
+        double (*bend_along)(const void *alpha, const double *beta, double gamma,
+                             Py_ssize_t n) noexcept nogil
+
     ctypedef struct Kernels:
         const char *name
+        Storage float64
+        Storage float32
+        void (*prefetch)(const void *begin, Py_ssize_t n_bytes) noexcept nogil
         void (*exp_shifted)(const double *x, double shift, double *out,
                             Py_ssize_t n) noexcept nogil
         void (*log)(const double *x, double *out, Py_ssize_t n) noexcept nogil
         void (*range)(const double *x, Py_ssize_t n, double *low, double *high) noexcept nogil
         double (*dot)(const double *x, const double *y, Py_ssize_t n) noexcept nogil
         void (*axpy)(double a, const double *x, double *y, Py_ssize_t n) noexcept nogil
-        void (*entropy_along)(const double *alpha, const double *beta, double gamma, Py_ssize_t n,
-                              double c, double *sums) noexcept nogil
-        double (*bend_along)(const double *alpha, const double *beta, double gamma,
-                             Py_ssize_t n) noexcept nogil
-        void (*mix)(double *alpha, const double *beta, double gamma, Py_ssize_t n) noexcept nogil
         void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k,
                               double *out) noexcept nogil
         void (*pair_table)(const double *a, const double *E, const double *y, Py_ssize_t k,

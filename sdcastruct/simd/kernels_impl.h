@@ -43,33 +43,41 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
 }
 
-static void entropy_along(const double *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums) {
-    double value = 0.0, first = 0.0;
-#pragma omp simd reduction(+ : value, first)
-    for (ptrdiff_t j = 0; j < n; j++) {
-        double m = (1.0 - gamma) * alpha[j] + gamma * beta[j];
-        double log_m = fast_log(m + TINY);
-        value += m * log_m;
-        first += (beta[j] - alpha[j]) * log_m;
-    }
-    sums[0] -= c * value;
-    sums[1] -= c * first;
+/* Ask for memory ahead of time; it need not exist. */
+SDCA_INLINE void prefetch(const void *begin, ptrdiff_t n_bytes) {
+#if defined(__GNUC__)
+    for (ptrdiff_t b = 0; b < n_bytes; b += 64) __builtin_prefetch((const char *)begin + b);
+#endif
 }
 
-static double bend_along(const double *alpha, const double *beta, double gamma, ptrdiff_t n) {
-    double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-    for (ptrdiff_t j = 0; j < n; j++) {
-        double delta = beta[j] - alpha[j];
-        sum -= delta * delta / ((1.0 - gamma) * alpha[j] + gamma * beta[j] + TINY);
-    }
-    return sum;
-}
+static void prefetch_memory(const void *begin, ptrdiff_t n_bytes) { prefetch(begin, n_bytes); }
 
-static void mix(double *restrict alpha, const double *restrict beta, double gamma, ptrdiff_t n) {
-#pragma omp simd
-    for (ptrdiff_t j = 0; j < n; j++) alpha[j] = (1.0 - gamma) * alpha[j] + gamma * beta[j];
-}
+#define REAL double
+#define ROUNDED(x) (x)
+#define STORED(name) name##_float64
+#include "storage_impl.h"
+#undef REAL
+#undef ROUNDED
+#undef STORED
+
+#define REAL float
+#define ROUNDED(x) (((float)(x) + TINY_FLOAT) - TINY_FLOAT) /* no subnormals: they are slow */
+#define STORED(name) name##_float32
+#include "storage_impl.h"
+#undef REAL
+#undef ROUNDED
+#undef STORED
+
+#define STORAGE(TYPE, SUFFIX)                                 \
+    {                                                         \
+        .size = sizeof(TYPE),                                 \
+        .load = load_##SUFFIX,                                \
+        .store = store_##SUFFIX,                              \
+        .mix = mix_##SUFFIX,                                  \
+        .entropy_along = entropy_along_##SUFFIX,              \
+        .rough_entropy_along = rough_entropy_along_##SUFFIX,  \
+        .bend_along = bend_along_##SUFFIX,                    \
+    }
 
 /* Four rows at a time, so that `out` is read and written once for four products. */
 static void vector_matrix(const double *restrict a, const double *restrict E, ptrdiff_t k, double *restrict out) {
@@ -230,13 +238,11 @@ SDCA_INLINE double norm2_of_sum_of_rows(int64_t first, int64_t last, const doubl
 
 /* Rows of weights are scattered over megabytes: ask for those of slot s ahead of time. */
 SDCA_INLINE void prefetch_rows(const Block *block, int64_t s, const double *W) {
-#if defined(__GNUC__)
     for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
         const double *row = W + block->entry_row[e] * block->width;
-        for (ptrdiff_t j = 0; j < block->width; j += 8) __builtin_prefetch(row + j);
-        __builtin_prefetch(row + block->width - 1);
+        prefetch(row, block->width * (ptrdiff_t)sizeof *row);
+        prefetch(row + block->width - 1, 1);
     }
-#endif
 }
 
 static void score(const Block *block, ptrdiff_t i, const double *w, double *theta) {
@@ -294,14 +300,14 @@ static void catch_up(const Block *block, ptrdiff_t i, double total, const double
 
 const Kernels KERNELS = {
     .name = KERNELS_NAME,
+    .float64 = STORAGE(double, float64),
+    .float32 = STORAGE(float, float32),
+    .prefetch = prefetch_memory,
     .exp_shifted = exp_shifted,
     .log = vector_log,
     .range = range,
     .dot = dot,
     .axpy = axpy,
-    .entropy_along = entropy_along,
-    .bend_along = bend_along,
-    .mix = mix,
     .vector_matrix = vector_matrix,
     .pair_table = pair_table,
     .expand_add = expand_add,

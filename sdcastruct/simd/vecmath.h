@@ -26,8 +26,14 @@
 #define MANTISSA_BITS UINT64_C(0x000fffffffffffff)
 #define TWO_52_BITS UINT64_C(0x4330000000000000)
 
+#define SQRT_HALF_BITS_FLOAT UINT32_C(0x3f3504f3)
+#define ONE_BITS_FLOAT UINT32_C(0x3f800000)
+#define MANTISSA_BITS_FLOAT UINT32_C(0x007fffff)
+
 /* Added to probabilities before a logarithm or a division: changes none above 1e-284, and makes 0 log 0 = 0. */
 #define TINY 0x1p-1000
+/* The same in single precision, where numbers that round to a subnormal would be slow. */
+#define TINY_FLOAT 0x1p-100f
 
 SDCA_INLINE uint64_t bits_of(double x) {
     uint64_t bits;
@@ -55,6 +61,26 @@ SDCA_INLINE double fast_log(double x) {
     series = series * z + 2 * 0.33333333333331038824;
     series = series * z + 2.0;
     return s * series + e * LN2;
+}
+
+/* log x for a positive normal x in single precision: relative error 1.5e-7. */
+SDCA_INLINE float rough_log(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t shifted = bits + (ONE_BITS_FLOAT - SQRT_HALF_BITS_FLOAT);
+    uint32_t mantissa = (shifted & MANTISSA_BITS_FLOAT) + SQRT_HALF_BITS_FLOAT;
+    float f, e = (float)((int32_t)(shifted >> 23) - 127);
+    memcpy(&f, &mantissa, sizeof f);
+    f -= 1.0f;
+    float series = 0.0922664353244f;
+    series = series * f - 0.14352299787f;
+    series = series * f + 0.147750091538f;
+    series = series * f - 0.165620211448f;
+    series = series * f + 0.1997445975f;
+    series = series * f - 0.250020584998f;
+    series = series * f + 0.333336426759f;
+    series = series * f - 0.499999925635f;
+    return e * 0.69314718056f + (f + f * f * series);
 }
 
 /* exp x for x <= 709; zero below -708, where the result would be subnormal. */

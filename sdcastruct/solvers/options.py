@@ -1,6 +1,8 @@
 """Checks of the options that solvers share."""
 
+import os
 from numbers import Integral, Real
+from pathlib import Path
 
 import numpy as np
 
@@ -31,6 +33,12 @@ def check_choice(name, value, choices):
     if value not in choices:
         expected = " or ".join(map(repr, choices))
         raise ValueError(f"{name}={value!r}: expected {expected}")
+
+
+def check_folder(name, value):
+    """Check that an option is a folder in which files can be made, or None."""
+    if value is not None and not (Path(value).is_dir() and os.access(value, os.W_OK)):
+        raise ValueError(f"{name}={value!r}: expected a folder in which files can be made, or None")
 
 
 def generator(random_state):

@@ -18,15 +18,36 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 
-from sdcastruct.entropy cimport LineSearch, Objective, quadratic_start, search
+from sdcastruct.entropy cimport (
+    LineSearch,
+    Objective,
+    Segment,
+    entropy_at,
+    quadratic_start,
+    search,
+)
 from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
-from sdcastruct.problem import batch
+from sdcastruct.problem import batch, stored
 from sdcastruct.samplers import Gap
 from sdcastruct.solvers.base import Solver, start_of
-from sdcastruct.solvers.options import check_integer, check_number, check_sampler, generator
+from sdcastruct.solvers.options import (
+    check_choice,
+    check_folder,
+    check_integer,
+    check_number,
+    check_sampler,
+    generator,
+)
+
+# In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself. That
+# will do where it is at most ROUGH_PART of what the step will gain.
+cdef double ROUGH_ERROR = 1e-7, ROUGH_PART = 0.03
+# What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
+cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
 
 
 class SDCA(Solver):
@@ -55,6 +76,12 @@ class SDCA(Solver):
         size, which may lower the dual.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
+    dual_dtype : {"float64", "float32"}, default "float64"
+        How the marginals are stored, which are most of the memory. Certificates are exact either
+        way, but single precision cannot get much below a relative gap of 1e-7.
+    dual_folder : str or Path, optional
+        Keep the marginals in a file in this folder, mapped into memory, for problems that do not
+        fit there. The file has no name and is gone when the state is.
     random_state : int, numpy.random.Generator or None
         Seed of the sampling.
     """
@@ -62,7 +89,8 @@ class SDCA(Solver):
     threads = True
 
     def __init__(self, sampler=None, subprecision=0.2, max_newton=50, start="quadratic",
-                 step_size=None, search_every=1, epsilon=1e-5, random_state=None):
+                 step_size=None, search_every=1, epsilon=1e-5, dual_dtype="float64",
+                 dual_folder=None, random_state=None):
         check_sampler(sampler)
         check_number("subprecision", subprecision, 0.0, np.inf)
         check_number("epsilon", epsilon, 0.0, 1.0)
@@ -72,6 +100,8 @@ class SDCA(Solver):
             check_number("start", start, 0.0, 1.0, "'quadratic', 'previous' or ")
         if step_size is not None and step_size != "safe":
             check_number("step_size", step_size, 0.0, 1.0, "None, 'safe' or ")
+        check_choice("dual_dtype", dual_dtype, ("float64", "float32"))
+        check_folder("dual_folder", dual_folder)
         self.sampler = Gap() if sampler is None else sampler
         self.subprecision = subprecision
         self.max_newton = max_newton
@@ -79,6 +109,8 @@ class SDCA(Solver):
         self.step_size = step_size
         self.search_every = search_every
         self.epsilon = epsilon
+        self.dual_dtype = dual_dtype
+        self.dual_folder = dual_folder
         generator(random_state)
         self.random_state = random_state
 
@@ -93,17 +125,21 @@ class SDCA(Solver):
         """
         check_number("lam", lam, 0.0, np.inf)
         other, w = start_of(problem, warm_start)
+        if self.dual_dtype == "float32" and not problem.engine.calibrates:
+            raise ValueError(f"dual_dtype='float32': {type(problem.engine).__name__} cannot make "
+                             "rounded marginals consistent, expected 'float64'")
         state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
+        alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
         if isinstance(other, SDCAState) and (problem.knows_graphs()
                                              or problem.begins_with(other.problem)):
             state.check_follows(other)
-            state.begin_as(other, state.start_from, problem.initial_marginals(self.epsilon),
-                           other.alpha)
+            batch.initial_marginals(problem, self.epsilon, alpha)
+            state.begin_as(other, state.start_from, alpha, other.alpha)
         elif w is not None:
-            state.start_from(batch.marginals(problem, w))
+            state.start_from(batch.marginals(problem, w, alpha))
             state.refresh()
         else:
-            state.start_from(problem.initial_marginals(self.epsilon))
+            state.start_from(batch.initial_marginals(problem, self.epsilon, alpha))
         self._set_line_search(state, problem, lam)
         return state
 
@@ -152,73 +188,92 @@ cdef class SDCAState(DualState):
     Attributes
     ----------
     alpha : array of shape (n_marginals,)
-        Dual point: the region marginals of all samples.
+        Dual point: the region marginals of all samples, of type `dual_dtype`.
     n_evaluations : int
         Evaluations of the line search so far.
     w, m, gaps, entropies, n_updates, n_oracle_calls
         See `DualState` and `State`.
     """
 
-    cdef readonly object alpha, gammas, visits
+    cdef readonly object alpha, gammas, visits, rough
     cdef readonly int64_t n_evaluations
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
     cdef int64_t search_every
-    cdef double[::1] alpha_view, gammas_view
+    cdef StoredMarginals stored
+    cdef double[::1] gammas_view
     cdef int64_t[::1] visits_view
+    # Whether the kept entropy of a sample is rough.
+    cdef signed char[::1] rough_view
 
     def start_from(self, alpha, gaps=None):
         """Take a dual point; gaps that are not given count as unknown."""
         self.alpha = alpha
         self.gammas = np.full(self.problem.n_samples, 0.5)
         self.visits = np.zeros(self.problem.n_samples, np.int64)
-        self.alpha_view, self.gammas_view = self.alpha, self.gammas
-        self.visits_view = self.visits
+        self.rough = np.zeros(self.problem.n_samples, np.int8)
+        self.stored, self.gammas_view = StoredMarginals(self.problem, alpha), self.gammas
+        self.visits_view, self.rough_view = self.visits, self.rough
         self.begin(gaps)
 
     def recompute(self):
         """Write the slot marginals and entropies of alpha."""
-        batch.slot_marginals(self.problem, self.alpha, self.m, self.n_jobs)
-        self.entropies[:] = batch.entropies(self.problem, self.alpha, self.n_jobs)
+        batch.summarise(self.problem, self.alpha, self.m, self.entropies, self.n_jobs)
+        self.rough[:] = 0
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
         """Do one step on sample i and return gamma (paper, Algorithm 2)."""
         cdef double *w = &self.w_view[0]
-        cdef int64_t first = problem.regions.region_ptr[i]
-        cdef double *alpha = &self.alpha_view[first]
         cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
         cdef Py_ssize_t n_slots = problem.n_slots(i)
+        cdef Segment segment = Segment(self.stored.storage(), problem.runs(i),
+                                       self.stored.block(i), space.beta, True)
         cdef double lam_n = self.lam * problem.n_samples / problem.weights[i]
-        cdef double log_z = 0.0, gap, gamma
+        cdef double log_z = 0.0, score, gap, gamma
         cdef LineSearch line_search = self.line_search
         cdef Objective f
 
+        kernels.prefetch(segment.alpha, 4096)
         problem.score_into(i, w, space.theta)
         problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-
-        f.entropy = self.entropies_view[i]
-        gap = max(log_z - f.entropy - kernels.dot(space.theta, m, n_slots), 0.0)
-        self.gaps_view[i] = gap * problem.weights[i]
-
         problem.gather_into(i, space.beta, space.m)
         kernels.axpy(-1.0, m, space.m, n_slots)
+
+        score = kernels.dot(space.theta, m, n_slots)
         f.slope = kernels.dot(space.theta, space.m, n_slots)
         f.curvature = problem.norm2(i, space.m) / lam_n
+        f.entropy = self.entropies_view[i]
+        gap = max(log_z - f.entropy - score, 0.0)
         gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
+        if not self.may_be_rough(i, f.entropy, gamma * gap):
+            segment.rough = False
+            if self.rough_view[i]:
+                f.entropy = entropy_at(segment, 0.0).value
+                gap = max(log_z - f.entropy - score, 0.0)
+                gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
+        self.gaps_view[i] = gap * problem.weights[i]
+        self.rough_view[i] = segment.rough
+
         if self.visits_view[i] % self.search_every:
             gamma, line_search.max_newton = self.gammas_view[i], 0
-        gamma = search(line_search, f, problem.runs(i), alpha, space.beta, gamma,
-                       &self.entropies_view[i], &space.n_evaluations)
+        f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
+        gamma = search(line_search, f, segment, gamma, &self.entropies_view[i],
+                       &space.n_evaluations)
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        kernels.mix(alpha, space.beta, gamma, problem.regions.region_ptr[i + 1] - first)
+        segment.storage.mix(self.stored.block(i), space.beta, gamma, problem.n_regions(i))
         kernels.axpy(gamma, space.m, m, n_slots)
         problem.add(i, -gamma / lam_n, space.m, w)
         space.n_updates += 1
         space.n_oracle_calls += 1
         return gamma
+
+    cdef bint may_be_rough(self, Py_ssize_t i, double entropy, double gain) except -1 nogil:
+        """Return whether single precision will do for a step with this expected gain."""
+        cdef double error = ROUGH_ERROR * (self.problem.engine.n_nodes(i) + entropy)
+        return error < gain * min(ROUGH_PART, self.line_search.subprecision)
 
     def _count(self, Workspace space):
         """Take the counters of a workspace over."""
@@ -229,7 +284,7 @@ cdef class SDCAState(DualState):
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
         return {**super().arrays(), "alpha": self.alpha, "gammas": self.gammas,
-                "visits": self.visits}
+                "visits": self.visits, "rough": self.rough}
 
     def counters(self):
         """Return all numbers that the state consists of, {name: number}."""

@@ -1,0 +1,1 @@
+"""What `benchmarks/run_all.py` measures, one file per part."""

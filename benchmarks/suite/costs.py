@@ -1,0 +1,88 @@
+"""What epochs and updates cost, and how that grows.
+
+Epochs are measured after warm-up epochs, when all memory has been touched and the sampler knows the
+gaps. Each function runs in a process of its own and reports one row per repetition.
+"""
+
+import time
+
+import numpy as np
+
+from sdcastruct.problem import batch
+from sdcastruct.samplers import Gap, Uniform
+from sdcastruct.solvers import SDCA
+from suite import corpus
+from suite.numpy_sdca import NumpySDCA
+
+WARM_UP_EPOCHS = 3
+NUMPY_STEPS = 300
+SAMPLERS = {"gap": Gap(non_uniformity=0.8), "uniform": Uniform()}
+
+
+def seconds(function, *arguments):
+    """Return how long a call takes."""
+    started = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - started
+
+
+def warm_state(problem, sampler):
+    """Return a state of SDCA after some epochs."""
+    state = SDCA(sampler=SAMPLERS[sampler], random_state=0).init(problem, 1.0 / problem.n_samples)
+    for _ in range(WARM_UP_EPOCHS):
+        state.epoch()
+    return state
+
+
+def epoch_against_oracle(report, path, sampler, repeats):
+    """Measure epochs and passes of the oracle over all samples, taking turns.
+
+    An oracle pass scores every sample and infers its marginals. An epoch does that for n draws and
+    adds the block gap, the line search and the updates of the dual point and of the weights. Gap
+    sampling prefers long chains, so that its draws see more nodes than a pass: `nodes` times as
+    many.
+    """
+    data = corpus.load(path)
+    problem = data.bind()
+    state = warm_state(problem, sampler)
+    lengths = np.diff(data.starts)
+    for _ in range(repeats):
+        nodes = state.sampler.probabilities() @ lengths / lengths.mean()
+        oracle = seconds(batch.losses, problem, state.w)
+        report(oracle=oracle, epoch=seconds(state.epoch), nodes=nodes)
+
+
+def updates_against_numpy(report, path, repeats):
+    """Measure seconds per update of our compiled code and of NumPy's, taking turns."""
+    data = corpus.load(path)
+    problem = data.bind()
+    n = problem.n_samples
+    ours = warm_state(problem, "uniform")
+    numpy = NumpySDCA(*data.chains(), data.n_states, 1.0 / n)
+    rng = np.random.default_rng(0)
+
+    def steps(samples):
+        for i in samples:
+            numpy.step(i)
+
+    steps(rng.permutation(n))  # every block has left the initial point
+    for _ in range(repeats):
+        samples = rng.integers(n, size=NUMPY_STEPS)
+        theirs = seconds(steps, samples) / NUMPY_STEPS
+        report(ours=seconds(ours.epoch) / n, numpy=theirs)
+
+
+def epoch_of_part(report, path, step, repeats):
+    """Measure epochs on every step-th chain of a corpus."""
+    _epochs(report, corpus.load(path).every(step), repeats)
+
+
+def epoch_of_synthetic(report, n_chains, length, n_states, repeats):
+    """Measure epochs on random chains."""
+    _epochs(report, corpus.synthetic(n_chains, length, n_states), repeats)
+
+
+def _epochs(report, data, repeats):
+    state = warm_state(data.bind(), "gap")
+    for _ in range(repeats):
+        report(epoch=seconds(state.epoch), n=data.n_chains)

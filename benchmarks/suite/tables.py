@@ -1,0 +1,155 @@
+"""Tables of what was measured, as rows for Markdown. Ratios are medians over the repetitions."""
+
+import numpy as np
+
+from suite.laboratory import PRECISIONS
+from suite.trainers import TRAINERS
+
+COMPARED = PRECISIONS.index(1e-3)
+REFERENCES = ("sdca-1", "sdca-2")
+TITLES_OF_SCALING = {
+    "n": "seconds per epoch, parts of {task}",
+    "T": "seconds per update, synthetic chains of length T",
+    "K": "seconds per update, synthetic chains with K labels",
+}
+
+
+def seconds_to(record, optimum):
+    """Return when P(w) / P* - 1 came below each precision, NaN where it did not."""
+    below = record.columns.primal / optimum - 1.0
+    met = [np.flatnonzero(below <= precision) for precision in PRECISIONS]
+    return np.array([record.columns.seconds[hit[0]] if hit.size else np.nan for hit in met])
+
+
+def times(traces):
+    """Return the main table: seconds to each precision, ratios to ours, memory, repetitions.
+
+    Parameters
+    ----------
+    traces : dict
+        What `Laboratory.traces` returns for each task.
+    """
+    heads = [f"to {precision:.0e}" for precision in PRECISIONS]
+    titles = [TRAINERS[name].title.removeprefix("sdcastruct, ") for name in REFERENCES]
+    ratios = [f"to 1e-03, times sdcastruct, {title}" for title in titles]
+    rows = [("task", "trainer", *heads, *ratios, "peak memory", "runs")]
+    for task, (optimum, found) in traces.items():
+        needed = {
+            name: np.array([seconds_to(record, optimum) for record in records])
+            for name, records in found.items()
+        }
+        for name, records in found.items():
+            peak = np.median([record.results["peak"] for record in records]) / 1e6
+            rows.append(
+                (
+                    task,
+                    TRAINERS[name].title,
+                    *(_number(x, " s") for x in np.median(needed[name], axis=0)),
+                    *(_ratio(needed, name, reference) for reference in REFERENCES),
+                    f"{peak:.0f} MB",
+                    len(records),
+                )
+            )
+    return rows
+
+
+def _ratio(needed, name, reference):
+    """Return the median of the ratios of the repetitions that both have done."""
+    if reference not in needed:
+        return "-"
+    pairs = zip(needed[name][:, COMPARED], needed[reference][:, COMPARED], strict=False)
+    return _number(np.median([theirs / ours for theirs, ours in pairs]))
+
+
+def threads(found):
+    """Return seconds to the same certified gap by number of threads, {task: {n: records}}."""
+    counts = list(next(iter(found.values())))
+    heads = [f"{n} thread{'s' * (n > 1)}" for n in counts]
+    rows = [("task", *heads, "ratio", *(f"epochs, {head}" for head in heads), "runs")]
+    for task, records in found.items():
+        taken = {n: np.array([r.columns.seconds[0] for r in records[n]]) for n in counts}
+        shown = [_number(np.median(taken[n]), " s") for n in counts]
+        ratio = np.median(taken[counts[0]] / taken[counts[-1]])
+        epochs = [np.median([r.columns.n_epochs[0] for r in records[n]]) for n in counts]
+        shown += [f"{ratio:.2f}", *(f"{count:g}" for count in epochs)]
+        rows.append((task, *shown, len(records[counts[0]])))
+    return rows
+
+
+def storage(found):
+    """Return what the marginals take in each way of storing them, {variant: records}."""
+    heads = "stored", "ratio", "peak memory", "peak / stored", "seconds", "relative gap"
+    rows = [("marginals", *heads, "runs")]
+    full = next(iter(found.values()))[0].columns.dual_bytes[0]
+    for variant, records in found.items():
+        columns = [record.columns for record in records]
+        stored = columns[0].dual_bytes[0]
+        peak = np.median([record.results["peak"] for record in records])
+        gap = max(1.0 - c.dual[0] / c.primal[0] for c in columns)
+        seconds = np.median([c.seconds[0] for c in columns])
+        memory = f"{stored / 1e6:.0f} MB", f"{stored / full:.2f}", f"{peak / 1e6:.0f} MB"
+        measured = f"{peak / stored:.2f}", _number(seconds, " s"), f"{gap:.1e}", len(records)
+        rows.append((variant, *memory, *measured))
+    return rows
+
+
+def epoch_costs(found):
+    """Return epochs in passes of the oracle, {(task, sampler): columns}."""
+    head = (
+        "task",
+        "sampler",
+        "epoch / oracle pass",
+        "oracle pass",
+        "epoch",
+        "nodes / pass",
+        "epochs",
+    )
+    rows = [head]
+    for (task, sampler), columns in found.items():
+        ratio = np.median(columns.epoch / columns.oracle)
+        shown = [_number(np.median(columns[name]), " s") for name in ("oracle", "epoch")]
+        nodes = np.median(columns.nodes)
+        rows.append((task, sampler, f"{ratio:.2f}", *shown, f"{nodes:.2f}", len(columns.epoch)))
+    return rows
+
+
+def updates(found):
+    """Return microseconds per update, ours and NumPy's, {task: columns}."""
+    rows = [("task", "sdcastruct", "NumPy", "ratio", "runs")]
+    for task, columns in found.items():
+        shown = [f"{1e6 * np.median(columns[name]):.1f} µs" for name in ("ours", "numpy")]
+        ratio = np.median(columns.numpy / columns.ours)
+        rows.append((task, *shown, f"{ratio:.1f}", len(columns.ours)))
+    return rows
+
+
+def scaling(found, task):
+    """Return seconds as a size grows, and the exponent of a power fitted to them.
+
+    Parameters
+    ----------
+    found : iterable of (str, float, array)
+        What grows, its value, seconds of each repetition.
+    """
+    groups = {}
+    for what, size, seconds in found:
+        groups.setdefault(what, []).append((size, np.median(seconds)))
+    rows = [("", "sizes", "seconds", "exponent", "between the last two")]
+    for what, points in groups.items():
+        sizes, seconds = np.array(points).T
+        slopes = np.diff(np.log(seconds)) / np.diff(np.log(sizes))
+        exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+        rows.append(
+            (
+                TITLES_OF_SCALING[what].format(task=task),
+                ", ".join(f"{size:.0f}" for size in sizes),
+                ", ".join(f"{x:.3g}" for x in seconds),
+                f"{exponent:.2f}",
+                f"{slopes[-1]:.2f}",
+            )
+        )
+    return rows
+
+
+def _number(x, unit=""):
+    return "-" if np.isnan(x) else f"{x:.3g}{unit}"
