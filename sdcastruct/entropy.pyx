@@ -85,14 +85,15 @@ cdef double search(LineSearch options, Objective f, Segment segment, double star
     computed. Where f is below f(0) the bracket is halved. ``entropy`` receives H(m) at the result.
     """
     cdef double low = 0.0, high = 1.0, gamma = start, first, second, gain
-    # Rounding hides gains below this; none larger is left where |f'| is smaller.
-    cdef double noise = f.rounding * (1.0 + fabs(f.entropy) + fabs(f.slope))
+    cdef double noise
     cdef Entropy H
     cdef int newton = 0
     cdef bint ascends
     while True:
         H = entropy_at(segment, gamma)
         n_evaluations[0] += 1
+        # Rounding hides gains below this; none larger is left where |f'| is smaller.
+        noise = f.rounding * (1.0 + fabs(H.value) + fabs(f.slope))
         first = H.first + f.slope - f.curvature * gamma
         gain = H.value - f.entropy + gamma * (f.slope - 0.5 * f.curvature * gamma)
         ascends = first >= 0.0 or gain >= -noise

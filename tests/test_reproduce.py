@@ -124,7 +124,12 @@ def test_alike(rates, holds):
 
 @pytest.mark.parametrize(
     ("rates", "suffices", "fails"),
-    [((0.01, 0.4, 0.2), True, False), ((0.01,) * 3, False, True), ((0.2,) * 3, False, False)],
+    [
+        ((0.01, 0.4, 0.2), True, False),
+        ((0.01, 0.01, 0.4), True, True),
+        ((0.01,) * 3, False, True),
+        ((0.2,) * 3, False, False),
+    ],
 )
 def test_one_newton_step(rates, suffices, fails):
     records = {name: decay(r) for name, r in zip(claims.ONE_STEP.values(), rates, strict=True)}
@@ -132,7 +137,7 @@ def test_one_newton_step(rates, suffices, fails):
     holds, words = claims.one_newton_step_suffices(found)
     assert holds is suffices
     assert claims.one_newton_step_fails(found) == (fails, words)
-    if suffices:
+    if suffices and not fails:
         assert words == (
             "never from 0.5, 10.0 from the previous step size, 20.0 from the quadratic model, "
             "against 10.0 passes"

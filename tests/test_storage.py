@@ -102,10 +102,10 @@ def test_entropies_are_made_exact_when_steps_get_small():
     problem = letters(20)
     state = SDCA(random_state=0).init(problem, 0.05)
     state.epoch()
-    assert state.rough.any()
+    assert state.kept.any()
     for _ in range(200):
         state.epoch()
-    assert not state.rough.any()
+    assert not state.kept.any()
     exact = [
         duality.entropy(problem.counting(i), state.alpha[problem.block(i)])
         for i in range(problem.n_samples)

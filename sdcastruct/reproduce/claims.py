@@ -30,6 +30,7 @@ ONE_STEP = {
     "the previous step size": "SDCA-one-newton-step-previous",
     "the quadratic model": "SDCA-one-newton-step-quadratic",
 }
+PAPER_STARTS = "0.5", "the previous step size"
 SHARES = {  # of non-uniform draws, and the run of each
     0.0: "SDCA",
     0.2: "SDCA-gap-0.2",
@@ -92,8 +93,8 @@ def one_newton_step_suffices(runs):
 
 
 def one_newton_step_fails(runs):
-    """A search of one Newton step does not converge, wherever it starts."""
-    best = min(runs.needs(name) for name in ONE_STEP.values())
+    """A search of one Newton step does not converge from where the paper's searches start."""
+    best = min(runs.needs(ONE_STEP[start]) for start in PAPER_STARTS)
     return bool(np.isinf(best)), _one_step(runs)
 
 

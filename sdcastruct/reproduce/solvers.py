@@ -4,7 +4,7 @@ from sdcastruct.samplers import Gap, GapImportance, Importance, MaxGap, Uniform
 from sdcastruct.solvers import LBFGS, OEG, SAG, SDCA
 
 # The paper's line search (Section 6.2): it begins at 0.5 and ends at a sub-precision of 0.001.
-SEARCH = {"subprecision": 1e-3, "start": 0.5}
+SEARCH = {"subprecision": 1e-3, "start": 0.5, "search_every": 1}
 SEED = 0
 
 

@@ -59,8 +59,6 @@ typedef struct {
     const char *name;
     Storage float64, float32;
 
-    /* Ask for memory that will be needed soon */
-    void (*prefetch)(const void *begin, ptrdiff_t n_bytes);
     /* out[j] = exp(x[j] - shift) */
     void (*exp_shifted)(const double *x, double shift, double *out, ptrdiff_t n);
     /* out[j] = log x[j], for x[j] normal and positive */

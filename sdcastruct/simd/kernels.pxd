@@ -44,7 +44,6 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         const char *name
         Storage float64
         Storage float32
-        void (*prefetch)(const void *begin, Py_ssize_t n_bytes) noexcept nogil
         void (*exp_shifted)(const double *x, double shift, double *out,
                             Py_ssize_t n) noexcept nogil
         void (*log)(const double *x, double *out, Py_ssize_t n) noexcept nogil

@@ -43,15 +43,6 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
 }
 
-/* Ask for memory ahead of time; it need not exist. */
-SDCA_INLINE void prefetch(const void *begin, ptrdiff_t n_bytes) {
-#if defined(__GNUC__)
-    for (ptrdiff_t b = 0; b < n_bytes; b += 64) __builtin_prefetch((const char *)begin + b);
-#endif
-}
-
-static void prefetch_memory(const void *begin, ptrdiff_t n_bytes) { prefetch(begin, n_bytes); }
-
 #define REAL double
 #define ROUNDED(x) (x)
 #define STORED(name) name##_float64
@@ -238,11 +229,13 @@ SDCA_INLINE double norm2_of_sum_of_rows(int64_t first, int64_t last, const doubl
 
 /* Rows of weights are scattered over megabytes: ask for those of slot s ahead of time. */
 SDCA_INLINE void prefetch_rows(const Block *block, int64_t s, const double *W) {
+#if defined(__GNUC__)
     for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
         const double *row = W + block->entry_row[e] * block->width;
-        prefetch(row, block->width * (ptrdiff_t)sizeof *row);
-        prefetch(row + block->width - 1, 1);
+        for (ptrdiff_t j = 0; j < block->width; j += 8) __builtin_prefetch(row + j);
+        __builtin_prefetch(row + block->width - 1);
     }
+#endif
 }
 
 static void score(const Block *block, ptrdiff_t i, const double *w, double *theta) {
@@ -302,7 +295,6 @@ const Kernels KERNELS = {
     .name = KERNELS_NAME,
     .float64 = STORAGE(double, float64),
     .float32 = STORAGE(float, float32),
-    .prefetch = prefetch_memory,
     .exp_shifted = exp_shifted,
     .log = vector_log,
     .range = range,

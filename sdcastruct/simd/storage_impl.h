@@ -2,7 +2,6 @@
    ROUNDED(x), and what its kernels are called, STORED(name).                                                        */
 
 #define CHUNK 256
-#define AHEAD (4096 / (ptrdiff_t)sizeof(REAL))
 
 static void STORED(load)(const void *alpha, double *restrict out, ptrdiff_t n) {
     const REAL *restrict a = alpha;
@@ -46,12 +45,11 @@ static void STORED(rough_entropy_along)(const void *alpha, const double *beta, d
     for (ptrdiff_t begin = 0; begin < n; begin += CHUNK) {
         const ptrdiff_t end = begin + CHUNK < n ? begin + CHUNK : n;
         float value = 0.0f, first = 0.0f;
-        prefetch(a + begin + AHEAD, CHUNK * sizeof(REAL));
 #pragma omp simd reduction(+ : value, first)
         for (ptrdiff_t j = begin; j < end; j++) {
             float from = (float)a[j], to = (float)beta[j];
-            float m = rest * from + g * to;
-            float log_m = rough_log(m + TINY_FLOAT);
+            float m = rest * from + (g * to + TINY_FLOAT);
+            float log_m = rough_log(m);
             value += m * log_m;
             first += (to - from) * log_m;
         }
@@ -72,4 +70,3 @@ static double STORED(bend_along)(const void *alpha, const double *beta, double g
 }
 
 #undef CHUNK
-#undef AHEAD

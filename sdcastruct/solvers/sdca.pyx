@@ -16,6 +16,7 @@ import copy
 
 import numpy as np
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport (
@@ -43,8 +44,14 @@ from sdcastruct.solvers.options import (
     generator,
 )
 
-# In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself. That
-# will do where it is at most ROUGH_PART of what the step will gain.
+# What is known of the entropy of a sample: itself, in single precision, or only that of a model.
+cdef enum Kept:
+    EXACT
+    ROUGH
+    MODELLED
+
+# In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself,
+# which will do where it is at most ROUGH_PART of what the step will gain.
 cdef double ROUGH_ERROR = 1e-7, ROUGH_PART = 0.03
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
@@ -71,9 +78,9 @@ class SDCA(Solver):
     step_size : float in (0, 1] or "safe", optional
         A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
         the theory guarantees.
-    search_every : int, default 1
-        Search only on every so many visits of a sample; in between it takes its previous step
-        size, which may lower the dual.
+    search_every : int, default 2
+        Search only on every so many visits of a sample, as long as it gains much. In between it
+        takes the step size and the entropy of the quadratic model, which also raises the dual.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
     dual_dtype : {"float64", "float32"}, default "float64"
@@ -89,7 +96,7 @@ class SDCA(Solver):
     threads = True
 
     def __init__(self, sampler=None, subprecision=0.2, max_newton=50, start="quadratic",
-                 step_size=None, search_every=1, epsilon=1e-5, dual_dtype="float64",
+                 step_size=None, search_every=2, epsilon=1e-5, dual_dtype="float64",
                  dual_folder=None, random_state=None):
         check_sampler(sampler)
         check_number("subprecision", subprecision, 0.0, np.inf)
@@ -189,13 +196,16 @@ cdef class SDCAState(DualState):
     ----------
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples, of type `dual_dtype`.
+    kept : array of shape (n_samples,)
+        How well the entropy of each sample is known: 0 exactly, 1 in single precision, 2 from the
+        quadratic model of a step without a search.
     n_evaluations : int
         Evaluations of the line search so far.
     w, m, gaps, entropies, n_updates, n_oracle_calls
         See `DualState` and `State`.
     """
 
-    cdef readonly object alpha, gammas, visits, rough
+    cdef readonly object alpha, gammas, visits, kept
     cdef readonly int64_t n_evaluations
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
@@ -203,23 +213,22 @@ cdef class SDCAState(DualState):
     cdef StoredMarginals stored
     cdef double[::1] gammas_view
     cdef int64_t[::1] visits_view
-    # Whether the kept entropy of a sample is rough.
-    cdef signed char[::1] rough_view
+    cdef signed char[::1] kept_view
 
     def start_from(self, alpha, gaps=None):
         """Take a dual point; gaps that are not given count as unknown."""
         self.alpha = alpha
         self.gammas = np.full(self.problem.n_samples, 0.5)
         self.visits = np.zeros(self.problem.n_samples, np.int64)
-        self.rough = np.zeros(self.problem.n_samples, np.int8)
+        self.kept = np.full(self.problem.n_samples, EXACT, np.int8)
         self.stored, self.gammas_view = StoredMarginals(self.problem, alpha), self.gammas
-        self.visits_view, self.rough_view = self.visits, self.rough
+        self.visits_view, self.kept_view = self.visits, self.kept
         self.begin(gaps)
 
     def recompute(self):
         """Write the slot marginals and entropies of alpha."""
         batch.summarise(self.problem, self.alpha, self.m, self.entropies, self.n_jobs)
-        self.rough[:] = 0
+        self.kept[:] = EXACT
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
@@ -231,10 +240,8 @@ cdef class SDCAState(DualState):
                                        self.stored.block(i), space.beta, True)
         cdef double lam_n = self.lam * problem.n_samples / problem.weights[i]
         cdef double log_z = 0.0, score, gap, gamma
-        cdef LineSearch line_search = self.line_search
         cdef Objective f
 
-        kernels.prefetch(segment.alpha, 4096)
         problem.score_into(i, w, space.theta)
         problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
         problem.gather_into(i, space.beta, space.m)
@@ -248,18 +255,26 @@ cdef class SDCAState(DualState):
         gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         if not self.may_be_rough(i, f.entropy, gamma * gap):
             segment.rough = False
-            if self.rough_view[i]:
+            if self.kept_view[i] != EXACT:
+                self.kept_view[i] = EXACT
                 f.entropy = entropy_at(segment, 0.0).value
                 gap = max(log_z - f.entropy - score, 0.0)
                 gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         self.gaps_view[i] = gap * problem.weights[i]
-        self.rough_view[i] = segment.rough
 
-        if self.visits_view[i] % self.search_every:
-            gamma, line_search.max_newton = self.gammas_view[i], 0
-        f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
-        gamma = search(line_search, f, segment, gamma, &self.entropies_view[i],
-                       &space.n_evaluations)
+        if segment.rough and self.visits_view[i] % self.search_every:
+            if self.line_search.max_newton > 0:
+                gamma = quadratic_start(gap, f.curvature)
+            # KL(m || beta) = log_z - H(m) - <theta, m>, which the model takes for gap (1-gamma)^2.
+            self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
+            self.kept_view[i] = MODELLED
+        else:
+            f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
+            if self.kept_view[i] == MODELLED:
+                f.entropy = -INFINITY
+            gamma = search(self.line_search, f, segment, gamma, &self.entropies_view[i],
+                           &space.n_evaluations)
+            self.kept_view[i] = ROUGH if segment.rough else EXACT
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
@@ -284,7 +299,7 @@ cdef class SDCAState(DualState):
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
         return {**super().arrays(), "alpha": self.alpha, "gammas": self.gammas,
-                "visits": self.visits, "rough": self.rough}
+                "visits": self.visits, "kept": self.kept}
 
     def counters(self):
         """Return all numbers that the state consists of, {name: number}."""
