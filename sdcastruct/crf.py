@@ -16,7 +16,7 @@ from sdcastruct.features.rules import check_transitions, iob2_rules
 from sdcastruct.inference.n_best import n_best
 from sdcastruct.models import ChainModel
 from sdcastruct.previous_fit import PreviousFit
-from sdcastruct.problem import batch
+from sdcastruct.problem import Problem, batch
 from sdcastruct.solvers.named import make_solver
 
 MODEL_VERSION = 1
@@ -44,9 +44,10 @@ class CRF(BaseEstimator):
     ----------
     C : float, default 1.0
         Inverse strength of the regulariser.
-    solver : {"sdca", "oeg", "sag", "lbfgs"} or Solver, default "sdca"
+    solver : {"sdca", "oeg", "sag", "lbfgs", "dask"} or Solver, default "sdca"
+        "dask" is SDCA on a cluster, see `sdcastruct.distributed`.
     sampler : {"gap", "uniform", "importance", "gap_importance", "max_gap"} or Sampler
-        Which sequence next; for "sdca" and "oeg".
+        Which sequence next; for "sdca", "oeg" and "dask".
     non_uniformity : float in [0, 1], default 0.8
         Share of the draws that follow the sampler; the others are uniform.
     tol : float, default 1e-3
@@ -93,7 +94,7 @@ class CRF(BaseEstimator):
         One row per epoch, see `sdcastruct.solvers.Result`; with a dev set also dev_accuracy.
     suspects_ : list of (index, gap)
         Training sequences by the duality gap that their given labels leave,
-        -log p(y_i | x_i; w), largest first: likely label errors.
+        -log p(y_i | x_i; w), largest first: likely label errors. None for a corpus.
 
     Examples
     --------
@@ -137,12 +138,13 @@ class CRF(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, X_dev=None, y_dev=None, sample_weight=None):
+    def fit(self, X, y=None, X_dev=None, y_dev=None, sample_weight=None):
         """Train.
 
         Parameters
         ----------
         X : list of sequences
+            With the solver "dask" also a `Corpus` of `sdcastruct.distributed`, without y.
         y : list of lists of labels
         X_dev, y_dev : lists, optional
             Sequences to report the accuracy on after every epoch.
@@ -167,6 +169,8 @@ class CRF(BaseEstimator):
             raise ValueError("X_dev and y_dev: expected both or neither")
         if self.patience is not None and X_dev is None:
             raise ValueError(f"patience={self.patience!r}: expected X_dev and y_dev with it")
+        if y is None:
+            return self._fit_corpus(solver, X, X_dev, y_dev, sample_weight)
         labels = check_sequences("y", y)
         start = self._previous() if self.warm_start else None
         rows = self._fit_inputs(X)
@@ -175,10 +179,40 @@ class CRF(BaseEstimator):
         forbidden = self._forbidden_codes(encoder.classes_)
         check_transitions(codes, forbidden, encoder.classes_)
         model = ChainModel(len(encoder.classes_), self._n_attributes, forbidden)
-        problem = model.bind(rows, codes)
+        problem = solver.bind(model, rows, codes)
         weights = self._weights(codes, encoder.classes_, sample_weight)
         if weights is not None:
             problem = problem.weighted(weights)
+        self._solve(solver, model, problem, encoder, X_dev, y_dev, start)
+        return self
+
+    def _fit_corpus(self, solver, corpus, X_dev, y_dev, sample_weight):
+        """Train on sequences that only the workers of a cluster read."""
+        if not hasattr(corpus, "learn") or not hasattr(solver, "connected"):
+            raise ValueError(
+                "y is None: expected the labels of X, or solver='dask' and a corpus of "
+                "sdcastruct.distributed"
+            )
+        given = {
+            "class_weight": self.class_weight,
+            "patience": self.patience,
+            "sample_weight": sample_weight,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name}={value!r}: expected None with a corpus")
+        start = self._previous() if self.warm_start else None
+        with solver.connected() as client:
+            known = corpus.learn(client, self._min_freq)
+            self._vectorizer = Vectorizer.of(known.vocabulary, min_freq=self._min_freq)
+            self._n_attributes = len(known.vocabulary)
+            forbidden = self._forbidden_codes(known.encoder.classes_)
+            model = ChainModel(len(known.encoder.classes_), self._n_attributes, forbidden)
+            self._solve(solver, model, known.bind(model), known.encoder, X_dev, y_dev, start)
+        return self
+
+    def _solve(self, solver, model, problem, encoder, X_dev, y_dev, start):
+        """Train the weights of a model and take them."""
         self.classes_, self.model_, self._encoder = encoder.classes_, model, encoder
         dev = None if X_dev is None else DevSet(self, X_dev, y_dev, self.patience)
         result = solver.solve(
@@ -192,7 +226,6 @@ class CRF(BaseEstimator):
             verbose=self.verbose,
         )
         self._take(result, problem, dev)
-        return self
 
     def predict(self, X):
         """Return the most probable labels of every sequence, a list of lists."""
@@ -424,15 +457,19 @@ class CRF(BaseEstimator):
             self._take_best(dev.best, problem)
         if dev is not None:
             self.history_["dev_accuracy"] = np.array([np.nan, *dev.accuracies])
-        gaps = batch.losses(problem, self.coef_)
-        order = np.argsort(-gaps, kind="stable")
-        self.suspects_ = list(zip(order.tolist(), gaps[order].tolist(), strict=True))
-        self._state = result.state if self.warm_start else None
+        gaps = _losses(problem, self.coef_)
+        self.suspects_ = None
+        if gaps is not None:
+            order = np.argsort(-gaps, kind="stable")
+            self.suspects_ = list(zip(order.tolist(), gaps[order].tolist(), strict=True))
+        # A dual point that workers hold may be gone by the next call.
+        kept = self.warm_start and isinstance(problem, Problem)
+        self._state = result.state if kept else None
 
     def _take_best(self, w, problem):
         """Take earlier weights; together with the last dual point they are certified too."""
         lam = 1.0 / (self.C * problem.n_samples)
-        losses = np.asarray(problem.weights) * batch.losses(problem, w)
+        losses = np.asarray(problem.weights) * _losses(problem, w)
         self.coef_, self.primal_objective_ = w, float(losses.mean() + 0.5 * lam * (w @ w))
         self.duality_gap_ = self.primal_objective_ - self.dual_objective_
         self.converged_ = self.duality_gap_ <= self.tol * self.primal_objective_
@@ -453,6 +490,11 @@ class CRF(BaseEstimator):
     def __getstate__(self):
         # The dual point is large and belongs to the problem; a copy starts from the weights.
         return {**super().__getstate__(), "_state": None}
+
+
+def _losses(problem, w):
+    """Return -log p(y_i | x_i; w) of all sequences; None where this process does not have them."""
+    return batch.losses(problem, w) if isinstance(problem, Problem) else problem.losses(w)
 
 
 def _is_plain(value):

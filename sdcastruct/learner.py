@@ -130,7 +130,7 @@ class CRFLearner(BaseEstimator):
         model = wrap(self.model)
         if initialize:
             model.initialize(X, Y)
-        problem = model.bind(X, Y)
+        problem = solver.bind(model, X, Y)
         start = self._start(problem) if warm_start else None
         self.loss_curve_ = []
         self._begin_curves(time.time())
@@ -185,7 +185,8 @@ class CRFLearner(BaseEstimator):
         """Return where the last call ended if `w` is still what it gave, else `w`, if any."""
         result, w = getattr(self, "result_", None), getattr(self, "w", None)
         if result is not None and result.state is not None and np.array_equal(result.w, w):
-            same = problem.begins_with(result.state.problem)
+            other = result.state.problem
+            same = type(problem) is type(other) and problem.begins_with(other)
             return result if same else w
         return w
 

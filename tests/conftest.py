@@ -1,8 +1,12 @@
-"""Profiles of hypothesis: HYPOTHESIS_PROFILE=thorough draws 500 examples a property, at random."""
+"""Profiles of hypothesis: HYPOTHESIS_PROFILE=thorough draws 500 examples a property, at random.
+
+Tests that talk to other processes ask for `time_limit`.
+"""
 
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -19,3 +23,19 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # A run in the background may have been told to ignore Ctrl-C, and so would the processes it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+TIME_LIMIT = 120  # seconds
+
+
+@pytest.fixture
+def time_limit():
+    """End a test that waits for something that never comes."""
+
+    def stop(*_):
+        raise TimeoutError(f"the test has not ended after {TIME_LIMIT} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(TIME_LIMIT)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

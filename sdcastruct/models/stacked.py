@@ -38,3 +38,9 @@ class StackedRows(Sequence):
         matrix = csr_array((self.rows.data[start:end], indices, ends), shape=shape)
         matrix.has_canonical_format = True
         return matrix
+
+    def every(self, first, step):
+        """Return the matrices first, first + step, first + 2 step, ..., stacked anew."""
+        chosen = np.arange(first, len(self), step)
+        rows = np.concatenate([np.arange(self._first[i], self._first[i + 1]) for i in chosen])
+        return StackedRows(self.rows[rows], self.lengths[chosen])

@@ -129,7 +129,6 @@ def _look(task, state, epoch, seconds, gap_estimate):
     """Return what is known of a state; NaN where a solver has no such thing."""
     problem, w = task.problem, state.w
     primal = batch.losses(problem, w).mean() + 0.5 * state.lam * (w @ w)
-    is_dual = hasattr(state, "entropies")
     visits = getattr(state, "visits", None)
     return {
         "epoch": epoch,
@@ -137,12 +136,23 @@ def _look(task, state, epoch, seconds, gap_estimate):
         "n_updates": state.n_updates,
         "n_oracle_calls": state.n_oracle_calls,
         "primal": primal,
-        "gap": primal - state.estimate()[0] if is_dual else np.nan,
+        "gap": primal - _dual(state),
         "gap_estimate": gap_estimate,
         "n_unseen": np.nan if visits is None else np.count_nonzero(visits == 0),
         "n_evaluations": getattr(state, "n_evaluations", np.nan),
         "test_error": task.test_error(problem.unpack(w)),
     }
+
+
+def _dual(state):
+    """Return the exact dual of a state, NaN if it has none; the state keeps what it believes."""
+    if not hasattr(state, "entropies"):
+        return np.nan
+    entropies = state.entropies
+    if hasattr(state, "alpha"):
+        m, entropies = np.empty_like(state.m), np.empty_like(entropies)
+        batch.summarise(state.problem, state.alpha, m, entropies)
+    return entropies.mean() - 0.5 * state.lam * (state.w @ state.w)
 
 
 def time_line_search(task, repeats):

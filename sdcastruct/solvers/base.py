@@ -52,6 +52,14 @@ class Solver(ABC):
         sampler; see `State`.
         """
 
+    def bind(self, model, X, Y):
+        """Bind a model to samples, to train on them with this solver."""
+        return model.bind(X, Y)
+
+    def check_saving(self, state, checkpoint):
+        """Check that a state can be saved: a sampler that cannot be says so now."""
+        state.sampler.memory()
+
     def advance(self, state, after_epoch):
         """Do epochs until `after_epoch()` is true."""
         while True:
@@ -126,7 +134,7 @@ class Solver(ABC):
         if self.threads:
             state.n_jobs = n_jobs
         if checkpoint is not None:
-            state.sampler.memory()  # a sampler that cannot be saved says so now
+            self.check_saving(state, checkpoint)
         if checkpoint is not None and Path(checkpoint).exists():
             run.go_on_from(state.restore(checkpoint))
         options = _Options(tol, max_epochs, callback, certify_every, checkpoint, checkpoint_every)

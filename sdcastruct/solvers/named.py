@@ -7,7 +7,7 @@ from sdcastruct.solvers.oeg import OEG
 from sdcastruct.solvers.sag import SAG
 from sdcastruct.solvers.sdca import SDCA
 
-SOLVERS = ("sdca", "oeg", "sag", "lbfgs")
+SOLVERS = ("sdca", "oeg", "sag", "lbfgs", "dask")
 SAMPLERS = {
     "gap": Gap,
     "gap_importance": GapImportance,
@@ -21,10 +21,10 @@ def make_solver(solver, sampler, non_uniformity, random_state):
 
     Parameters
     ----------
-    solver : {"sdca", "oeg", "sag", "lbfgs"} or Solver
-        A solver is returned as it is.
+    solver : {"sdca", "oeg", "sag", "lbfgs", "dask"} or Solver
+        A solver is returned as it is; "dask" needs the extra of that name.
     sampler : {"gap", "uniform", "importance", "gap_importance", "max_gap"} or Sampler
-        For "sdca" and "oeg".
+        For "sdca", "oeg" and "dask".
     non_uniformity : float in [0, 1]
         Share of the draws that follow a sampler given by name.
     random_state : int, numpy.random.Generator or None
@@ -37,8 +37,12 @@ def make_solver(solver, sampler, non_uniformity, random_state):
         return LBFGS()
     if solver == "sag":
         return SAG(random_state=random_state)
-    make = SDCA if solver == "sdca" else OEG
-    return make(sampler=_make_sampler(sampler, non_uniformity), random_state=random_state)
+    options = {"sampler": _make_sampler(sampler, non_uniformity), "random_state": random_state}
+    if solver == "dask":
+        from sdcastruct.distributed import DaskSDCA  # Dask may be missing
+
+        return DaskSDCA(**options)
+    return SDCA(**options) if solver == "sdca" else OEG(**options)
 
 
 def _make_sampler(sampler, non_uniformity):
