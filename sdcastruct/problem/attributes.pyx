@@ -14,7 +14,6 @@ their rows sum_s x_sa m_s are summed and squared instead.
 """
 
 import numpy as np
-from scipy import sparse
 
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
@@ -198,19 +197,16 @@ def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value
     slot = np.repeat(np.arange(n_slots), np.diff(entry_ptr))
 
     paired = ~frequent[column]
-    shape = (n_slots, frequent.size)
-    rows = sparse.csr_matrix((entry_value[paired], (slot[paired], column[paired])), shape)
-    gram = sparse.triu(rows @ rows.T, k=1, format="csr")
-    first = np.repeat(np.arange(n_slots), np.diff(gram.indptr))
+    pair_ptr, pairs, pair_value = _pairs(slot_ptr, entry_ptr, column, frequent, entry_value)
 
     grouped = np.flatnonzero(~paired)
     grouped = grouped[np.argsort(column[grouped], kind="stable")]
     groups = np.flatnonzero(frequent)
     return {
         "diagonal": np.bincount(slot[paired], entry_value[paired] ** 2, minlength=n_slots),
-        "pair_ptr": gram.indptr[slot_ptr],
-        "pair_offset": slot_offset[np.stack([first, gram.indices], axis=1)],
-        "pair_value": gram.data,
+        "pair_ptr": pair_ptr,
+        "pair_offset": slot_offset[pairs],
+        "pair_value": pair_value,
         "group_ptr": np.searchsorted(groups, column_ptr),
         "occurrence_ptr": np.searchsorted(column[grouped], np.append(groups, frequent.size)),
         "occurrence_offset": slot_offset[slot[grouped]],
@@ -240,6 +236,53 @@ def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t
             column_view[e] = last[entry_row[e]]
         ptr_view[i + 1] = n_columns
     return column, column_ptr
+
+
+def _pairs(const int64_t[::1] slot_ptr, const int64_t[::1] entry_ptr, const int64_t[::1] column,
+           frequent, const double[::1] entry_value):
+    """Return the entries of the Gram matrices above their diagonals.
+
+    Returns
+    -------
+    pair_ptr : int64 array of shape (n_samples + 1,)
+        Sample i has the pairs pair_ptr[i], ..., pair_ptr[i+1] - 1.
+    pairs : int64 array of shape (n_pairs, 2)
+        Slots s < t.
+    values : array of shape (n_pairs,)
+        sum_a x_sa x_ta over attributes that are not frequent.
+    """
+    cdef const unsigned char[::1] left_out = frequent.view(np.uint8)
+    occurrences = np.bincount(np.asarray(column)[~frequent[column]], minlength=frequent.size)
+    size = int(np.sum(occurrences * (occurrences - 1)) // 2)   # at most
+    pairs, values, pair_ptr = np.empty((size, 2), np.int64), np.empty(size), np.zeros_like(slot_ptr)
+    cdef int64_t[:, ::1] pairs_view = pairs
+    cdef double[::1] values_view = values
+    cdef int64_t[::1] ptr_view = pair_ptr
+    # Of each attribute of a sample the slots so far, linked from the last one back.
+    cdef int64_t[::1] last = np.full(frequent.size, -1, np.int64)
+    cdef int64_t[::1] before = np.empty(column.shape[0], np.int64)
+    cdef int64_t[::1] slot_of = np.repeat(np.arange(entry_ptr.shape[0] - 1), np.diff(entry_ptr))
+    cdef int64_t[::1] pair_of = np.full(entry_ptr.shape[0] - 1, -1, np.int64)
+    cdef Py_ssize_t i, t, e, first
+    cdef int64_t n = 0, earlier, s
+    for i in range(slot_ptr.shape[0] - 1):
+        for t in range(slot_ptr[i], slot_ptr[i + 1]):
+            first = n
+            for e in range(entry_ptr[t], entry_ptr[t + 1]):
+                if left_out[column[e]]:
+                    continue
+                earlier = before[e] = last[column[e]]
+                last[column[e]] = e
+                while earlier >= 0:
+                    s = slot_of[earlier]
+                    if pair_of[s] < first:
+                        pair_of[s] = n
+                        pairs_view[n, 0], pairs_view[n, 1], values_view[n] = s, t, 0.0
+                        n += 1
+                    values_view[pair_of[s]] += entry_value[earlier] * entry_value[e]
+                    earlier = before[earlier]
+        ptr_view[i + 1] = n
+    return pair_ptr, pairs[:n], values[:n].copy()
 
 
 def _row_sums(Template template, slot_ptr, tables_per_slot):

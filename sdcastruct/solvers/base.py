@@ -44,7 +44,7 @@ class Solver(ABC):
 
     @abstractmethod
     def init(self, problem, lam, warm_start=None):
-        """Return the state from which training starts.
+        """Return the state from which training starts; with threads also given ``n_jobs``.
 
         A state has ``problem``, ``w`` as it is packed (see `Problem`), ``n_updates``,
         ``n_oracle_calls``, ``refresh_every`` and the methods ``epoch()``, ``estimate() -> (dual,
@@ -130,7 +130,8 @@ class Solver(ABC):
             raise ValueError(f"checkpoint={str(checkpoint)!r}: {type(self).__name__} cannot resume")
         self._check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every)
         run = _Run(problem, time.perf_counter(), resume)
-        state = self.init(problem, lam, warm_start) if resume is None else resume
+        threads = {"n_jobs": n_jobs} if n_jobs > 1 else {}
+        state = self.init(problem, lam, warm_start, **threads) if resume is None else resume
         if self.threads:
             state.n_jobs = n_jobs
         if checkpoint is not None:

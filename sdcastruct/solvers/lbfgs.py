@@ -27,17 +27,20 @@ class LBFGS(Solver):
         check_integer("memory", memory, 1)
         self.memory = memory
 
-    def init(self, problem, lam, warm_start=None):
+    def init(self, problem, lam, warm_start=None, n_jobs=1):
         """Return the state from which training starts.
 
         Parameters
         ----------
         warm_start : Result, state or array of shape (dim,), optional
             Start from these weights; 0 without.
+        n_jobs : int
+            Number of threads.
         """
         check_number("lam", lam, 0.0, np.inf)
         _, w = start_of(problem, warm_start)
-        return LBFGSState(self, problem, lam, np.zeros(problem.dim) if w is None else w.copy())
+        w = np.zeros(problem.dim) if w is None else w.copy()
+        return LBFGSState(self, problem, lam, w, n_jobs)
 
     def advance(self, state, after_epoch):
         """Do iterations until `after_epoch()` is true or rounding stops them."""
@@ -79,9 +82,9 @@ class LBFGSState:
 
     refresh_every = None
 
-    def __init__(self, solver, problem, lam, w):
+    def __init__(self, solver, problem, lam, w, n_jobs):
         self.solver, self.problem, self.lam, self.w = solver, problem, lam, w
-        self.n_jobs = 1
+        self.n_jobs = n_jobs
         self.n_updates = self.n_oracle_calls = 0
         self._known = {}
 

@@ -121,7 +121,7 @@ class SDCA(Solver):
         generator(random_state)
         self.random_state = random_state
 
-    def init(self, problem, lam, warm_start=None):
+    def init(self, problem, lam, warm_start=None, n_jobs=1):
         """Return the state from which training starts.
 
         Parameters
@@ -129,6 +129,8 @@ class SDCA(Solver):
         warm_start : Result, state or array of shape (dim,), optional
             Start from the dual point of an earlier run of SDCA, perhaps with another lam or with
             fewer samples; or from the marginals at the weights of any other solver.
+        n_jobs : int
+            Number of threads.
         """
         check_number("lam", lam, 0.0, np.inf)
         other, w = start_of(problem, warm_start)
@@ -136,17 +138,18 @@ class SDCA(Solver):
             raise ValueError(f"dual_dtype='float32': {type(problem.engine).__name__} cannot make "
                              "rounded marginals consistent, expected 'float64'")
         state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
+        state.n_jobs = n_jobs
         alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
         if isinstance(other, SDCAState) and (problem.knows_graphs()
                                              or problem.begins_with(other.problem)):
             state.check_follows(other)
-            batch.initial_marginals(problem, self.epsilon, alpha)
+            batch.initial_marginals(problem, self.epsilon, alpha, n_jobs)
             state.begin_as(other, state.start_from, alpha, other.alpha)
         elif w is not None:
-            state.start_from(batch.marginals(problem, w, alpha))
+            state.start_from(batch.marginals(problem, w, alpha, n_jobs))
             state.refresh()
         else:
-            state.start_from(batch.initial_marginals(problem, self.epsilon, alpha))
+            state.start_from(batch.initial_marginals(problem, self.epsilon, alpha, n_jobs))
         self._set_line_search(state, problem, lam)
         return state
 
@@ -201,12 +204,16 @@ cdef class SDCAState(DualState):
         quadratic model of a step without a search.
     n_evaluations : int
         Evaluations of the line search so far.
+    coupling : float
+        How many times its own changes a step adds to w: 1, but for a part of a problem whose other
+        parts change at the same time (sigma' of CoCoA+, see `sdcastruct.distributed`).
     w, m, gaps, entropies, n_updates, n_oracle_calls
         See `DualState` and `State`.
     """
 
     cdef readonly object alpha, gammas, visits, kept
     cdef readonly int64_t n_evaluations
+    cdef public double coupling
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
     cdef int64_t search_every
@@ -214,6 +221,9 @@ cdef class SDCAState(DualState):
     cdef double[::1] gammas_view
     cdef int64_t[::1] visits_view
     cdef signed char[::1] kept_view
+
+    def __cinit__(self, *args):
+        self.coupling = 1.0
 
     def start_from(self, alpha, gaps=None):
         """Take a dual point; gaps that are not given count as unknown."""
@@ -238,7 +248,7 @@ cdef class SDCAState(DualState):
         cdef Py_ssize_t n_slots = problem.n_slots(i)
         cdef Segment segment = Segment(self.stored.storage(), problem.runs(i),
                                        self.stored.block(i), space.beta, True)
-        cdef double lam_n = self.lam * problem.n_samples / problem.weights[i]
+        cdef double lam_n = self.lam * problem.n_samples / (problem.weights[i] * self.coupling)
         cdef double log_z = 0.0, score, gap, gamma
         cdef Objective f
 

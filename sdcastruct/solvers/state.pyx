@@ -86,12 +86,18 @@ cdef class State:
             self._count(self.space)
         return size
 
-    def epoch(self):
-        """Do n steps on samples drawn by the sampler; Ctrl-C raises between two steps."""
+    def epoch(self, n_steps=None):
+        """Do n steps on samples drawn by the sampler; Ctrl-C raises between two steps.
+
+        Parameters
+        ----------
+        n_steps : int, optional
+            Another number of steps, for one thread.
+        """
         self.stopped = False
         try:
             if self.n_jobs == 1:
-                self._run(self.space, self.problem.n_samples)
+                self._run(self.space, self.problem.n_samples if n_steps is None else n_steps)
             else:
                 self._run_threads()
         finally:
