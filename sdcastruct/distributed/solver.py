@@ -48,7 +48,7 @@ class DaskSDCA(Solver):
         Seed of the sampling. With the same number of parts and no faults, a run can be repeated bit
         for bit.
     **options
-        Other options of `SDCA`, whose steps the workers do.
+        Other options of `SDCA`, whose steps the workers do; `search_every` is 1 by default.
     """
 
     def __init__(
@@ -75,7 +75,8 @@ class DaskSDCA(Solver):
         self.coupling = coupling
         self.timeout = timeout
         self.random_state = random_state
-        self.options = options
+        # The dual is looked at after every round, by entropies that only a search knows.
+        self.options = {"search_every": 1, **options}
 
     def bind(self, model, X, Y):
         """Bind a model to samples in memory."""
