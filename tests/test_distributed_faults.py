@@ -27,10 +27,17 @@ pytestmark = pytest.mark.usefixtures("time_limit")
 
 
 @pytest.fixture(scope="module")
-def nannies():
+def cluster_with_nannies():
     """Return the client of a cluster whose nannies restart workers that die."""
     with LocalCluster(n_workers=2, **OPTIONS) as cluster, Client(cluster) as client:
         yield client
+
+
+@pytest.fixture
+def nannies(cluster_with_nannies):
+    """Return that client when all workers are back that an earlier test may have killed."""
+    cluster_with_nannies.wait_for_workers(2, timeout=SECONDS)
+    return cluster_with_nannies
 
 
 @contextlib.contextmanager

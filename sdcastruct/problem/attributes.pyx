@@ -191,25 +191,25 @@ cdef class Attributes:
 
 def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value):
     """Return the arrays of a block that `norm2` needs (see kernels.h)."""
-    n_slots = slot_offset.size
     column, column_ptr = _columns(n_attributes, slot_ptr, entry_ptr, entry_row)
-    frequent = np.bincount(column, minlength=column_ptr[column_ptr.size - 1]) > MOST_PAIRED
-    slot = np.repeat(np.arange(n_slots), np.diff(entry_ptr))
+    occurrences = np.bincount(column, minlength=column_ptr[column_ptr.size - 1])
+    frequent = occurrences > MOST_PAIRED
+    n_pairs = np.where(frequent, 0, occurrences * (occurrences - 1) // 2).sum()     # at most
+    diagonal, pair_ptr, pair_offset, pair_value = _pairs(
+        slot_ptr, slot_offset, entry_ptr, column, frequent.view(np.uint8), entry_value, n_pairs)
 
-    paired = ~frequent[column]
-    pair_ptr, pairs, pair_value = _pairs(slot_ptr, entry_ptr, column, frequent, entry_value)
-
-    grouped = np.flatnonzero(~paired)
+    grouped = np.flatnonzero(frequent[column])
     grouped = grouped[np.argsort(column[grouped], kind="stable")]
+    slot = np.searchsorted(entry_ptr, grouped, side="right") - 1
     groups = np.flatnonzero(frequent)
     return {
-        "diagonal": np.bincount(slot[paired], entry_value[paired] ** 2, minlength=n_slots),
+        "diagonal": diagonal,
         "pair_ptr": pair_ptr,
-        "pair_offset": slot_offset[pairs],
+        "pair_offset": pair_offset,
         "pair_value": pair_value,
         "group_ptr": np.searchsorted(groups, column_ptr),
         "occurrence_ptr": np.searchsorted(column[grouped], np.append(groups, frequent.size)),
-        "occurrence_offset": slot_offset[slot[grouped]],
+        "occurrence_offset": slot_offset[slot],
         "occurrence_value": entry_value[grouped],
     }
 
@@ -220,11 +220,12 @@ def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t
 
     Returns
     -------
-    column : int64 array of shape (n_entries,)
+    column : int32 array of shape (n_entries,)
     column_ptr : int64 array of shape (n_samples + 1,)
     """
-    column, column_ptr = np.empty(entry_row.shape[0], np.int64), np.zeros_like(slot_ptr)
-    cdef int64_t[::1] column_view = column, ptr_view = column_ptr
+    column, column_ptr = np.empty(entry_row.shape[0], np.int32), np.zeros_like(slot_ptr)
+    cdef int32_t[::1] column_view = column
+    cdef int64_t[::1] ptr_view = column_ptr
     cdef int64_t[::1] last = np.full(n_attributes, -1, np.int64)
     cdef Py_ssize_t i, e
     cdef int64_t n_columns = 0
@@ -238,51 +239,56 @@ def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t
     return column, column_ptr
 
 
-def _pairs(const int64_t[::1] slot_ptr, const int64_t[::1] entry_ptr, const int64_t[::1] column,
-           frequent, const double[::1] entry_value):
-    """Return the entries of the Gram matrices above their diagonals.
+def _pairs(const int64_t[::1] slot_ptr, const int64_t[::1] slot_offset,
+           const int64_t[::1] entry_ptr, const int32_t[::1] column,
+           const unsigned char[::1] frequent, const double[::1] entry_value, Py_ssize_t size):
+    """Return the Gram matrices on and above their diagonals, at most `size` entries above.
 
     Returns
     -------
+    diagonal : array of shape (n_slots,)
+        sum_a x_sa^2 over attributes that are not frequent.
     pair_ptr : int64 array of shape (n_samples + 1,)
         Sample i has the pairs pair_ptr[i], ..., pair_ptr[i+1] - 1.
-    pairs : int64 array of shape (n_pairs, 2)
-        Slots s < t.
-    values : array of shape (n_pairs,)
-        sum_a x_sa x_ta over attributes that are not frequent.
+    pair_offset : int32 array of shape (n_pairs, 2)
+        Where the tables of the slots s < t of each pair begin.
+    pair_value : array of shape (n_pairs,)
+        sum_a x_sa x_ta, likewise.
     """
-    cdef const unsigned char[::1] left_out = frequent.view(np.uint8)
-    occurrences = np.bincount(np.asarray(column)[~frequent[column]], minlength=frequent.size)
-    size = int(np.sum(occurrences * (occurrences - 1)) // 2)   # at most
-    pairs, values, pair_ptr = np.empty((size, 2), np.int64), np.empty(size), np.zeros_like(slot_ptr)
-    cdef int64_t[:, ::1] pairs_view = pairs
-    cdef double[::1] values_view = values
+    cdef Py_ssize_t n_slots = slot_offset.shape[0]
+    offsets, values, diagonal = np.empty((size, 2), np.int32), np.empty(size), np.zeros(n_slots)
+    pair_ptr = np.zeros(slot_ptr.shape[0], np.int64)
+    cdef int32_t[:, ::1] offsets_view = offsets
+    cdef double[::1] values_view = values, diagonal_view = diagonal
     cdef int64_t[::1] ptr_view = pair_ptr
-    # Of each attribute of a sample the slots so far, linked from the last one back.
-    cdef int64_t[::1] last = np.full(frequent.size, -1, np.int64)
-    cdef int64_t[::1] before = np.empty(column.shape[0], np.int64)
-    cdef int64_t[::1] slot_of = np.repeat(np.arange(entry_ptr.shape[0] - 1), np.diff(entry_ptr))
-    cdef int64_t[::1] pair_of = np.full(entry_ptr.shape[0] - 1, -1, np.int64)
+    # Of each attribute of a sample the entries so far, linked from the last one back.
+    cdef int32_t[::1] last = np.full(frequent.shape[0], -1, np.int32)
+    cdef int32_t[::1] before = np.empty(column.shape[0], np.int32)
+    cdef int32_t[::1] slot_of = np.repeat(
+        np.arange(n_slots, dtype=np.int32), np.diff(entry_ptr))
+    cdef int64_t[::1] pair_of = np.full(n_slots, -1, np.int64)
     cdef Py_ssize_t i, t, e, first
     cdef int64_t n = 0, earlier, s
     for i in range(slot_ptr.shape[0] - 1):
         for t in range(slot_ptr[i], slot_ptr[i + 1]):
             first = n
             for e in range(entry_ptr[t], entry_ptr[t + 1]):
-                if left_out[column[e]]:
+                if frequent[column[e]]:
                     continue
+                diagonal_view[t] += entry_value[e] * entry_value[e]
                 earlier = before[e] = last[column[e]]
                 last[column[e]] = e
                 while earlier >= 0:
                     s = slot_of[earlier]
                     if pair_of[s] < first:
                         pair_of[s] = n
-                        pairs_view[n, 0], pairs_view[n, 1], values_view[n] = s, t, 0.0
+                        offsets_view[n, 0], offsets_view[n, 1] = slot_offset[s], slot_offset[t]
+                        values_view[n] = 0.0
                         n += 1
                     values_view[pair_of[s]] += entry_value[earlier] * entry_value[e]
                     earlier = before[earlier]
         ptr_view[i + 1] = n
-    return pair_ptr, pairs[:n], values[:n].copy()
+    return diagonal, pair_ptr, offsets[:n], values[:n]
 
 
 def _row_sums(Template template, slot_ptr, tables_per_slot):

@@ -126,18 +126,24 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
 
 
 def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w,
-                      int n_jobs=1):
+                      int n_jobs=1, list spare=None):
     """Write w-hat(alpha) = 1/(lam n) sum_i s_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]) to w.
 
-    `m` are the slot marginals of alpha, s_i the weights of the samples.
+    `m` are the slot marginals of alpha, s_i the weights of the samples. Every thread but the first
+    needs an array like w; those in `spare` are taken, and what is missing is left there.
     """
     problem.check_labelled()
     check_length("m", m.shape[0], problem.n_slot_marginals)
     check_length("w", w.shape[0], problem.dim)
     cdef double scale = 1.0 / (lam * problem.n_samples)
 
+    parts = [] if spare is None else spare
+    while len(parts) < n_jobs - 1:
+        parts.append(np.empty(problem.dim))
+    free = list(parts)
+
     def work(Py_ssize_t first, Py_ssize_t last):
-        part = np.asarray(w) if first == 0 else np.empty(problem.dim)
+        part = np.asarray(w) if first == 0 else free.pop()
         part[:] = 0.0
         _add_features(problem, m, scale, part, first, last)
         return part

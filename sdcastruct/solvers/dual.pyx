@@ -39,6 +39,7 @@ cdef class DualState(State):
         self.gaps = np.full(self.problem.n_samples, UNKNOWN_GAP) if gaps is None else gaps
         self.w_view, self.m_view = self.w, self.m
         self.gaps_view, self.entropies_view = self.gaps, self.entropies
+        self.spare = []
         self._rebuild()
         if gaps is not None:
             self._tell_sampler()
@@ -71,7 +72,7 @@ cdef class DualState(State):
 
     def after_threads(self):
         """Rebuild the weights: threads that write at once lose some of what the others write."""
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs)
+        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
 
     def recompute(self):
         """Write the slot marginals m and the entropies of the dual point."""
@@ -80,7 +81,7 @@ cdef class DualState(State):
     def _rebuild(self):
         """Recompute from the dual point all that follows from it."""
         self.recompute()
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs)
+        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
         if not np.isfinite(self.w @ self.w):
             raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
                              "are too large")
