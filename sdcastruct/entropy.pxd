@@ -23,7 +23,7 @@ cdef struct Entropy:
     double value
     double first
 
-# f(gamma) = H(m) + slope gamma - curvature gamma^2 / 2, where H(alpha) = entropy, -infinity if
+# f(gamma) = H(m) + slope gamma - curvature gamma^2 / 2, where H(alpha) = entropy, infinity if
 # that is not known. Differences of f below `rounding` relative to its terms mean nothing.
 cdef struct Objective:
     double entropy

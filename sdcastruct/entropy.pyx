@@ -96,7 +96,8 @@ cdef double search(LineSearch options, Objective f, Segment segment, double star
         noise = f.rounding * (1.0 + fabs(H.value) + fabs(f.slope))
         first = H.first + f.slope - f.curvature * gamma
         gain = H.value - f.entropy + gamma * (f.slope - 0.5 * f.curvature * gamma)
-        ascends = first >= 0.0 or gain >= -noise
+        # As f'' <= -curvature, f(gamma) - f(0) >= gamma (f'(gamma) + curvature gamma / 2).
+        ascends = first >= -0.5 * f.curvature * gamma or gain >= -noise
         if newton == options.max_newton or (ascends and fabs(first) <= max(
                 noise, options.subprecision * gamma * f.curvature)):
             break

@@ -24,7 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # A run in the background may have been told to ignore Ctrl-C, and so would the processes it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-TIME_LIMIT = 120  # seconds
+TIME_LIMIT = 240  # seconds
 
 
 @pytest.fixture

@@ -385,7 +385,7 @@ def test_bad_corpora(client, tmp_path):
         solver(client).solve(corpus.learn(client).bind(MODEL).weighted(np.ones(4)))
 
 
-def test_without_dask_there_is_an_error_that_names_the_extra():
+def test_without_dask_there_is_an_error_that_names_the_extra(tmp_path):
     script = """
 import sys
 sys.modules["dask"] = sys.modules["distributed"] = None
@@ -398,7 +398,9 @@ except ImportError as error:
     assert "pip install 'sdcastruct[dask]'" in str(error), error
     print("clear")
 """
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    process = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+    )
     assert process.stdout == "clear\n", process.stderr
 
 
@@ -411,7 +413,7 @@ def test_a_cluster_is_started_where_there_is_none(tmp_path):
         "    print(CRF(solver='dask').fit(X, y).converged_)\n"
     )
     process = subprocess.run(
-        [sys.executable, "-W", "error", script], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", script], capture_output=True, text=True, timeout=180
     )
     assert process.stdout == "True\n", process.stderr
     assert process.stderr == ""

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from reference import SINGLE
 from sklearn.utils import Bunch
 
 from sdcastruct import cli
@@ -312,12 +313,14 @@ class TestRuns:
     def test_what_is_recorded_is_true(self, ocr, name):
         record = runs.train(ocr, SOLVERS[name], max_epochs=4)
         result = SOLVERS[name].solve(ocr.problem, tol=0, max_epochs=4, certify_every=1)
-        assert_allclose(record.columns.primal, result.history.primal, rtol=1e-10)
+        # Certificates set entropies right that were known in single precision only.
+        rtol = SINGLE if name == "SDCA-gap" else 1e-10
+        assert_allclose(record.columns.primal, result.history.primal, rtol=rtol)
         assert_array_equal(record.columns.n_oracle_calls, result.history.n_oracle_calls)
         assert record.results["primal"] == pytest.approx(result.primal)
         assert record.columns.test_error[-1] == ocr.test_error(result.w)
         if name != "SAG-NUS":
-            assert_allclose(record.columns.gap, result.history.gap, rtol=1e-8)
+            assert_allclose(record.columns.gap, result.history.gap, rtol=100 * rtol)
 
     def test_the_clock_stands_still_while_weights_are_judged(self, ocr):
         class Slow(tasks.Task):

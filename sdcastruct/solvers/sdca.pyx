@@ -281,7 +281,7 @@ cdef class SDCAState(DualState):
         else:
             f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
             if self.kept_view[i] == MODELLED:
-                f.entropy = -INFINITY
+                f.entropy = INFINITY
             gamma = search(self.line_search, f, segment, gamma, &self.entropies_view[i],
                            &space.n_evaluations)
             self.kept_view[i] = ROUGH if segment.rough else EXACT
