@@ -2,7 +2,7 @@
 
     python benchmarks/dask_cluster.py              one process, then 2 and 4 worker processes
     python benchmarks/dask_cluster.py --simulate   the parts of 4 to 64 workers, one after another
-    python benchmarks/dask_cluster.py --memory     the driver's memory when the corpus is doubled
+    python benchmarks/dask_cluster.py --memory     the driver's memory on one corpus, two and four
 
 lam = 1/n; the attributes that occur at least three times. The simulation runs the same code with
 all parts on one worker: rounds, bytes and the seconds of every part's steps are measured; what a
@@ -10,22 +10,28 @@ network adds is computed. (A script called dask.py would hide the package of tha
 """
 
 import argparse
-import resource
+import gc
+import json
 import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 from distributed import Client, LocalCluster
+from suite.processes import peak_bytes
 
-from sdcastruct import CRF, datasets
+from sdcastruct import datasets
 from sdcastruct.distributed import DaskSDCA, bind, from_files
+from sdcastruct.models import ChainModel
 from sdcastruct.reproduce import tasks
 from sdcastruct.solvers import SDCA
 
 NETWORKS = {"1 Gbit/s": 125e6, "10 Gbit/s": 1.25e9}
 LATENCY = 1e-3  # seconds for a call and its answer
+MEMORY = ("process", "python", "kept", "messages")
 
 
 def chunking(sentences):
@@ -115,29 +121,57 @@ def simulate(options):
 
 
 def memory(options):
-    """Print the driver's peak memory on shards, and on each of them twice."""
+    """Print the driver's memory on shards, and on shards that say all of it several times."""
     corpus = datasets.load_conll2000()
+    print("Memory of the driver in MB, medians of 3 runs (least to most)")
+    print("sentences  weights     peak of the process          peak of Python    kept  messages")
     with tempfile.TemporaryDirectory() as folder:
-        for copy in range(2):
+        for copies in options.copies:
             for k in range(4):
                 sentences = corpus.tokens[: options.sentences][k::4]
-                text = "\n".join("".join(" ".join(t) + "\n" for t in s) for s in sentences)
-                Path(folder, f"shard-{copy}-{k}.txt").write_text(text, encoding="utf-8")
-        for copies, pattern in enumerate(("shard-0-*.txt", "shard-*.txt"), 1):
-            # As all attributes occur twice as often, the same ones are left.
-            options = ["--driver", str(Path(folder, pattern)), "--min-freq", f"{3 * copies}"]
-            subprocess.run([sys.executable, __file__, *options], check=True)
+                text = "".join("".join(" ".join(t) + "\n" for t in s) + "\n" for s in sentences)
+                Path(folder, f"shard-{k}.txt").write_text(text * copies, encoding="utf-8")
+            # As all attributes occur so many times as often, the same ones are left.
+            given = ["--driver", str(Path(folder, "*.txt")), "--min-freq", f"{3 * copies}"]
+            command = [sys.executable, __file__, *given]
+            runs = [subprocess.run(command, check=True, stdout=subprocess.PIPE) for _ in range(3)]
+            show_memory([json.loads(run.stdout) for run in runs])
+
+
+def show_memory(runs):
+    """Print a line of the table."""
+    values = {name: np.array([run[name] for run in runs]) / 1e6 for name in MEMORY}
+    line = f"{runs[0]['sentences']:9d} {runs[0]['weights']:8d}"
+    for name in ("process", "python"):
+        spread = f"({values[name].min():.1f} to {values[name].max():.1f})"
+        line += f"{np.median(values[name]):8.1f} {spread:16}"
+    line += f"{np.median(values['kept']):7.1f} {np.median(values['messages']):9.1f}"
+    print(line, flush=True)
 
 
 def drive(options):
-    """Train on the files of a pattern and print the peak memory of this process."""
+    """Train on the files of a pattern; print what that took of this process, in bytes.
+
+    That is the peak of its resident memory, the peak of what Python and NumPy have allocated, what
+    of this is left at the end of training, and the messages of a round.
+    """
     with cluster(2) as local, Client(local, direct_to_workers=True) as client:
-        solver = DaskSDCA(client, random_state=0)
-        crf = CRF(solver=solver, min_freq=options.min_freq, max_epochs=2)
-        crf.fit(from_files(options.driver))
-        n = crf.history_.n_updates[-1] // crf.n_epochs_
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{n} sentences, {crf.coef_.size} weights: peak of the driver {peak:.0f} MB")
+        tracemalloc.start()
+        known = from_files(options.driver).learn(client, options.min_freq)
+        model = ChainModel(len(known.encoder.classes_), len(known.vocabulary))
+        result = DaskSDCA(client, random_state=0).solve(known.bind(model), tol=0, max_epochs=1)
+        gc.collect()
+        kept, most = tracemalloc.get_traced_memory()
+        rounds = result.state.rounds
+        found = {
+            "sentences": known.n_samples,
+            "weights": model.dim,
+            "process": peak_bytes(),
+            "python": most,
+            "kept": kept,
+            "messages": int(np.median(rounds.bytes_out + rounds.bytes_in)),
+        }
+        print(json.dumps(found))
 
 
 def main():
@@ -145,6 +179,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--simulate", action="store_true", help="many workers, one after the other")
     parser.add_argument("--memory", action="store_true", help="the driver's memory, from files")
+    parser.add_argument("--copies", type=int, nargs="+", default=[1, 2, 4], help="for --memory")
     parser.add_argument("--driver", help=argparse.SUPPRESS)
     parser.add_argument("--min-freq", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])

@@ -7,10 +7,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sdcastruct import archive
+from sdcastruct import model_file
 from sdcastruct.dev_set import DevSet
 from sdcastruct.explanation import Explanation
-from sdcastruct.features import SequenceLabelEncoder, Vectorizer, Vocabulary
+from sdcastruct.features import SequenceLabelEncoder, Vectorizer
 from sdcastruct.features.checks import check_sequences
 from sdcastruct.features.rules import check_transitions, iob2_rules
 from sdcastruct.inference.n_best import n_best
@@ -18,15 +18,6 @@ from sdcastruct.models import ChainModel
 from sdcastruct.previous_fit import PreviousFit
 from sdcastruct.problem import Problem, batch
 from sdcastruct.solvers.named import make_solver
-
-MODEL_VERSION = 1
-CERTIFICATE = (
-    "primal_objective_",
-    "dual_objective_",
-    "duality_gap_",
-    "converged_",
-    "n_epochs_",
-)
 
 
 class CRF(BaseEstimator):
@@ -170,7 +161,13 @@ class CRF(BaseEstimator):
         if self.patience is not None and X_dev is None:
             raise ValueError(f"patience={self.patience!r}: expected X_dev and y_dev with it")
         if y is None:
-            return self._fit_corpus(solver, X, X_dev, y_dev, sample_weight)
+            if not hasattr(X, "train") or not hasattr(solver, "connected"):
+                raise ValueError(
+                    "y is None: expected the labels of X, or solver='dask' and a corpus of "
+                    "sdcastruct.distributed"
+                )
+            X.train(self, solver, X_dev, y_dev, sample_weight)
+            return self
         labels = check_sequences("y", y)
         start = self._previous() if self.warm_start else None
         rows = self._fit_inputs(X)
@@ -184,31 +181,6 @@ class CRF(BaseEstimator):
         if weights is not None:
             problem = problem.weighted(weights)
         self._solve(solver, model, problem, encoder, X_dev, y_dev, start)
-        return self
-
-    def _fit_corpus(self, solver, corpus, X_dev, y_dev, sample_weight):
-        """Train on sequences that only the workers of a cluster read."""
-        if not hasattr(corpus, "learn") or not hasattr(solver, "connected"):
-            raise ValueError(
-                "y is None: expected the labels of X, or solver='dask' and a corpus of "
-                "sdcastruct.distributed"
-            )
-        given = {
-            "class_weight": self.class_weight,
-            "patience": self.patience,
-            "sample_weight": sample_weight,
-        }
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(f"{name}={value!r}: expected None with a corpus")
-        start = self._previous() if self.warm_start else None
-        with solver.connected() as client:
-            known = corpus.learn(client, self._min_freq)
-            self._vectorizer = Vectorizer.of(known.vocabulary, min_freq=self._min_freq)
-            self._n_attributes = len(known.vocabulary)
-            forbidden = self._forbidden_codes(known.encoder.classes_)
-            model = ChainModel(len(known.encoder.classes_), self._n_attributes, forbidden)
-            self._solve(solver, model, known.bind(model), known.encoder, X_dev, y_dev, start)
         return self
 
     def _solve(self, solver, model, problem, encoder, X_dev, y_dev, start):
@@ -300,52 +272,12 @@ class CRF(BaseEstimator):
         extra : dict, optional
             Anything in terms of JSON to keep with it, in ``extra_`` after `load`.
         """
-        attributes, bias, transitions = self._weight_tables()
-        certificate = {name: getattr(self, name) for name in CERTIFICATE}
-        kept = np.where(np.abs(attributes) > prune, attributes, 0.0)
-        if not np.array_equal(kept, attributes):
-            certificate.update(dict.fromkeys(CERTIFICATE[:3], np.nan), converged_=False)
-        for label in self.classes_:
-            if not isinstance(label, str | int | float | bool | None):
-                raise TypeError(f"classes_ has {label!r}: expected labels that JSON knows")
-        header = {
-            "classes": self.classes_,
-            "n_attributes": self._n_attributes,
-            "items": self._vectorizer is not None,
-            "forbidden": self.model_.forbidden,
-            "params": {k: v for k, v in self.get_params().items() if _is_plain(v)},
-            "certificate": certificate,
-            "extra": extra,
-        }
-        rows = sparse.csr_matrix(kept)
-        arrays = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
-        arrays.update(bias=bias, transitions=transitions)
-        if self._vectorizer is not None:
-            text, lengths = self._vectorizer.vocabulary_.to_arrays()
-            arrays.update(text=text, lengths=lengths)
-        archive.write(path, "model", MODEL_VERSION, header, arrays, compress=True)
+        model_file.write(self, path, prune, extra)
 
     @classmethod
     def load(cls, path):
         """Return the estimator that `save` wrote; only its training history is not kept."""
-        header, arrays = archive.read(path, "model", MODEL_VERSION)
-        crf = cls(**header["params"])
-        crf._encoder = SequenceLabelEncoder.of(header["classes"])
-        crf.classes_, crf._n_attributes = crf._encoder.classes_, header["n_attributes"]
-        K, A = len(crf.classes_), crf._n_attributes
-        crf.model_ = ChainModel(K, A, header["forbidden"])
-        crf._vectorizer = None
-        if header["items"]:
-            vocabulary = Vocabulary.from_arrays(arrays["text"], arrays["lengths"])
-            crf._vectorizer = Vectorizer.of(vocabulary, min_freq=crf._min_freq)
-        parts = arrays["data"], arrays["indices"], arrays["indptr"]
-        attributes = sparse.csr_matrix(parts, (A, K)).toarray()
-        tables = attributes, arrays["bias"], arrays["transitions"]
-        crf.coef_ = np.concatenate([table.ravel() for table in tables])
-        for name, value in header["certificate"].items():
-            setattr(crf, name, value)
-        crf.extra_, crf._state = header["extra"], None
-        return crf
+        return model_file.read(cls, path)
 
     @property
     def attributes_(self):
@@ -495,11 +427,6 @@ class CRF(BaseEstimator):
 def _losses(problem, w):
     """Return -log p(y_i | x_i; w) of all sequences; None where this process does not have them."""
     return batch.losses(problem, w) if isinstance(problem, Problem) else problem.losses(w)
-
-
-def _is_plain(value):
-    """Return whether JSON can keep a value as it is."""
-    return isinstance(value, str | int | float | bool | None)
 
 
 def _is_table(xseq):

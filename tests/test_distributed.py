@@ -3,9 +3,12 @@
 Workers are threads here, which start at once; test_distributed_faults has processes.
 """
 
+import gc
+import io
 import pickle
 import subprocess
 import sys
+import weakref
 
 import dask.bag
 import numpy as np
@@ -274,6 +277,48 @@ def test_files_and_bags_have_the_vocabulary_and_the_optimum_of_one_process(
         assert_allclose(crf.primal_objective_, one.primal_objective_, rtol=1e-3)
         assert crf.suspects_ is None
         assert crf.predict(X[:3]) == one.predict(X[:3])
+
+
+class WithoutDask(pickle.Pickler):
+    """Pickles all but the objects of Dask: clients, futures, actors."""
+
+    def persistent_id(self, thing):
+        return "dask" if type(thing).__module__.startswith("distributed.") else None
+
+
+def test_the_driver_keeps_nothing_of_the_sequences_in_files(client, tmp_path):
+    write_shards(tmp_path, 60, n_files=2)
+    shards = {path: path.read_text() + "\n" for path in tmp_path.glob("shard-*.txt")}
+    sizes = []
+    for copies in (1, 20):
+        for path, text in shards.items():
+            path.write_text(text * copies)
+        known = from_files(tmp_path / "shard-*.txt").learn(client)
+        assert known.n_samples == 60 * copies
+        model = ChainModel(len(known.encoder.classes_), len(known.vocabulary))
+        result = solver(client, n_partitions=2).solve(known.bind(model), tol=0, max_epochs=1)
+        kept = io.BytesIO()
+        WithoutDask(kept).dump(result.state)
+        sizes.append(kept.tell())
+    assert sizes[0] > 4 * 8 * model.dim  # w, and two supports and sums at least
+    assert abs(sizes[1] - sizes[0]) < 60  # for 1140 sequences more
+
+
+def test_the_driver_lets_go_of_what_workers_have_got(client):
+    run, sent = state(client), []
+
+    def arguments(member):
+        news = member.news(run.w, run.w != run.sent)
+        sent.append(weakref.ref(news.values))
+        return news, False
+
+    gc.collect()
+    gc.disable()  # or else messages that are left over may be collected by chance
+    try:
+        run.team.ask("losses", arguments)
+        assert [reference() is None for reference in sent] == [True] * 3
+    finally:
+        gc.enable()
 
 
 def test_files_in_the_format_of_crfsuite(client, tmp_path):

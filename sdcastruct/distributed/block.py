@@ -55,7 +55,7 @@ class Block:
     cluster, not of the data.
     """
 
-    def call(self, method, *arguments):
+    def call(self, method, arguments):
         """Return (what a method returns, None) or (None, what it raises)."""
         started = time.perf_counter()
         try:

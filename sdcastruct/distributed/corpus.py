@@ -16,6 +16,7 @@ from sdcastruct.distributed.problem import DistributedProblem
 from sdcastruct.distributed.sources import File, Partition, chunks
 from sdcastruct.distributed.vocabulary import learn
 from sdcastruct.features import SequenceLabelEncoder, Templates, Vectorizer, load_templates
+from sdcastruct.models import ChainModel
 from sdcastruct.models.stacked import StackedRows
 
 
@@ -83,6 +84,32 @@ class Corpus:
         if not sum(sizes):
             raise ValueError("the corpus has no sequences")
         return KnownCorpus(self.sources, sizes, vocabulary, SequenceLabelEncoder().fit([labels]))
+
+    def train(self, crf, solver, X_dev, y_dev, sample_weight):
+        """Train an estimator on these sequences; `CRF.fit` calls it.
+
+        Parameters
+        ----------
+        crf : CRF
+        solver : DaskSDCA
+        X_dev, y_dev, sample_weight
+            See `CRF.fit`.
+        """
+        given = {
+            "class_weight": crf.class_weight,
+            "patience": crf.patience,
+            "sample_weight": sample_weight,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name}={value!r}: expected None with a corpus")
+        start = crf._previous() if crf.warm_start else None
+        with solver.connected() as client:
+            known = self.learn(client, crf._min_freq)
+            crf._vectorizer = Vectorizer.of(known.vocabulary, min_freq=crf._min_freq)
+            crf._n_attributes, classes = len(known.vocabulary), known.encoder.classes_
+            model = ChainModel(len(classes), crf._n_attributes, crf._forbidden_codes(classes))
+            crf._solve(solver, model, known.bind(model), known.encoder, X_dev, y_dev, start)
 
     def __repr__(self):
         return f"Corpus({len(self.sources)} sources)"

@@ -164,11 +164,18 @@ class Team:
             time.sleep(0.05)
 
     def _call(self, members, method, arguments):
-        """Call a method of some blocks; return {member: answer or LOST}."""
-        futures, answers = {}, {}
+        """Call a method of some blocks; return {member: answer or LOST}.
+
+        Dask's calls of actors are reference cycles, which hold what was sent until Python collects
+        them. So messages are emptied as soon as they are answered: else the weights of many rounds
+        would pile up.
+        """
+        messages, futures, answers = {}, {}, {}
         for member in members:
             try:
-                futures[member] = member.actor.call(method, *arguments(member))
+                call = member.actor.call
+                messages[member] = list(arguments(member))
+                futures[member] = call(method, messages[member])
             except RuntimeError:  # Dask knows already that its worker is lost
                 answers[member] = self._lose()
             member.answered = False
@@ -184,6 +191,7 @@ class Team:
             except Exception:
                 answers[member] = self._lose()
                 continue
+            messages[member].clear()
             if error is not None:
                 raise _named(member, error)
             answers[member] = answer
