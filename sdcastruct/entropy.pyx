@@ -97,7 +97,7 @@ cdef double search(LineSearch options, Objective f, Segment segment, double star
         first = H.first + f.slope - f.curvature * gamma
         gain = H.value - f.entropy + gamma * (f.slope - 0.5 * f.curvature * gamma)
         # As f'' <= -curvature, f(gamma) - f(0) >= gamma (f'(gamma) + curvature gamma / 2).
-        ascends = first >= -0.5 * f.curvature * gamma or gain >= -noise
+        ascends = first >= -0.5 * f.curvature * gamma - noise or gain >= -noise
         if newton == options.max_newton or (ascends and fabs(first) <= max(
                 noise, options.subprecision * gamma * f.curvature)):
             break

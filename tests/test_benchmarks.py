@@ -51,7 +51,7 @@ def test_numpy_sdca_takes_the_steps_of_ours():
     X, Y = words()
     lam = 1 / len(X)
     numpy = NumpySDCA(X, Y, 5, lam, epsilon=0.01, subprecision=1e-13)
-    solver = SDCA(subprecision=1e-13, max_newton=100, epsilon=0.01)
+    solver = SDCA(subprecision=1e-13, max_newton=100, search_every=1, epsilon=0.01)
     state = solver.init(ChainModel(5, 7).bind(X, Y), lam)
     for i in np.random.default_rng(1).integers(len(X), size=60):
         assert_allclose(numpy.step(i), state.step(i), rtol=0, atol=1e-9)

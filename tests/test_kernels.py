@@ -85,7 +85,8 @@ def test_operations_of_a_problem(n_states, sparse):
 def test_steps(n_states, sparse):
     problem, joint = wide_problem(n_states, sparse)
     lam = 0.3
-    state = SDCA(subprecision=1e-12, max_newton=100, epsilon=0.1).init(problem, lam)
+    solver = SDCA(subprecision=1e-12, max_newton=100, search_every=1, epsilon=0.1)
+    state = solver.init(problem, lam)
     naive = NaiveSDCA(joint, lam, batch.initial_marginals(problem, 0.1))
     for i in [0, 1, 2, 0, 2, 1]:
         gamma, expected = state.step(i), naive.step(i)

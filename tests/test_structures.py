@@ -233,7 +233,7 @@ def test_compiled_steps_are_naive_steps(name, source, lam, seed):
     data = source.draw(STRUCTURES[name])
     assume(max(len(sample.labelings) for sample in data.joint.samples) <= 100)
     n = len(data.states)
-    solver = SDCA(subprecision=1e-12, max_newton=100, epsilon=0.01)
+    solver = SDCA(subprecision=1e-12, max_newton=100, search_every=1, epsilon=0.01)
     state = solver.init(data.problem, lam)
     naive = NaiveSDCA(data.judge, lam, batch.initial_marginals(data.problem, 0.01))
     for i in np.random.default_rng(seed).integers(n, size=2 * n):

@@ -63,9 +63,13 @@ typedef struct {
     void (*exp_shifted)(const double *x, double shift, double *out, ptrdiff_t n);
     /* out[j] = log x[j], for x[j] normal and positive */
     void (*log)(const double *x, double *out, ptrdiff_t n);
+    /* Ask for memory that will be needed: the first lines of every page, the processor follows them by itself */
+    void (*prefetch)(const void *address, ptrdiff_t n_bytes);
     /* smallest and largest of x[0..n), n >= 1 */
     void (*range)(const double *x, ptrdiff_t n, double *low, double *high);
     double (*dot)(const double *x, const double *y, ptrdiff_t n);
+    /* y -= x, and the products <a, x> and <a, y> with the new y */
+    void (*subtract)(const double *x, double *y, const double *a, ptrdiff_t n, double *along_x, double *along_y);
     /* y += a x */
     void (*axpy)(double a, const double *x, double *y, ptrdiff_t n);
 
@@ -92,6 +96,8 @@ typedef struct {
     void (*score)(const Block *block, ptrdiff_t i, const double *w, double *theta);
     /* ||sum_s x_s^T m_s||^2 */
     double (*norm2)(const Block *block, ptrdiff_t i, const double *m);
+    /* Ask for what norm2 reads */
+    void (*prefetch_norm2)(const Block *block, ptrdiff_t i);
     /* W += scale sum_s x_s^T m_s */
     void (*add)(const Block *block, ptrdiff_t i, double scale, const double *m, double *w);
     /* The rows of W that sample i has attributes in: W_r = 0 */

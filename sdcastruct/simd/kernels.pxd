@@ -47,8 +47,11 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*exp_shifted)(const double *x, double shift, double *out,
                             Py_ssize_t n) noexcept nogil
         void (*log)(const double *x, double *out, Py_ssize_t n) noexcept nogil
+        void (*prefetch)(const void *address, Py_ssize_t n_bytes) noexcept nogil
         void (*range)(const double *x, Py_ssize_t n, double *low, double *high) noexcept nogil
         double (*dot)(const double *x, const double *y, Py_ssize_t n) noexcept nogil
+        void (*subtract)(const double *x, double *y, const double *a, Py_ssize_t n,
+                         double *along_x, double *along_y) noexcept nogil
         void (*axpy)(double a, const double *x, double *y, Py_ssize_t n) noexcept nogil
         void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k,
                               double *out) noexcept nogil
@@ -65,6 +68,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*score)(const Block *block, Py_ssize_t i, const double *w,
                       double *theta) noexcept nogil
         double (*norm2)(const Block *block, Py_ssize_t i, const double *m) noexcept nogil
+        void (*prefetch_norm2)(const Block *block, Py_ssize_t i) noexcept nogil
         void (*add)(const Block *block, Py_ssize_t i, double scale, const double *m,
                     double *w) noexcept nogil
         void (*clear)(const Block *block, Py_ssize_t i, double *w) noexcept nogil

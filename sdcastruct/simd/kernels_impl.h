@@ -3,14 +3,38 @@
 #include "kernels.h"
 #include "vecmath.h"
 
+/* Four at a time; the last four may have been done before. */
 static void exp_shifted(const double *restrict x, double shift, double *restrict out, ptrdiff_t n) {
+    if (n < 4) {
+        for (ptrdiff_t j = 0; j < n; j++) out[j] = fast_exp(x[j] - shift);
+        return;
+    }
+    for (ptrdiff_t j = 0; j < n; j += 4) {
+        const ptrdiff_t begin = j < n - 4 ? j : n - 4;
 #pragma omp simd
-    for (ptrdiff_t j = 0; j < n; j++) out[j] = fast_exp(x[j] - shift);
+        for (ptrdiff_t c = 0; c < 4; c++) out[begin + c] = fast_exp(x[begin + c] - shift);
+    }
 }
 
 static void vector_log(const double *restrict x, double *restrict out, ptrdiff_t n) {
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) out[j] = fast_log(x[j]);
+}
+
+#if defined(__GNUC__)
+#define PREFETCH(ADDRESS, WRITTEN) __builtin_prefetch(ADDRESS, WRITTEN)
+#else
+#define PREFETCH(ADDRESS, WRITTEN)
+#endif
+#define PAGE 4096
+#define LINE 64
+#define LINES_PER_PAGE 4
+
+static void prefetch(const void *address, ptrdiff_t n_bytes) {
+    const char *end = (const char *)address + n_bytes;
+    for (const char *page = address; page < end; page += PAGE - (uintptr_t)page % PAGE)
+        for (const char *line = page; line < page + LINES_PER_PAGE * LINE && line < end; line += LINE)
+            PREFETCH(line, 0);
 }
 
 static void range(const double *x, ptrdiff_t n, double *low, double *high) {
@@ -29,6 +53,19 @@ static double dot(const double *x, const double *y, ptrdiff_t n) {
 #pragma omp simd reduction(+ : sum)
     for (ptrdiff_t j = 0; j < n; j++) sum += x[j] * y[j];
     return sum;
+}
+
+static void subtract(const double *restrict x, double *restrict y, const double *restrict a, ptrdiff_t n,
+                     double *along_x, double *along_y) {
+    double sum_x = 0.0, sum_y = 0.0;
+#pragma omp simd reduction(+ : sum_x, sum_y)
+    for (ptrdiff_t j = 0; j < n; j++) {
+        y[j] -= x[j];
+        sum_x += a[j] * x[j];
+        sum_y += a[j] * y[j];
+    }
+    *along_x = sum_x;
+    *along_y = sum_y;
 }
 
 SDCA_INLINE double sum_of(const double *x, ptrdiff_t n) {
@@ -70,31 +107,7 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
         .bend_along = bend_along_##SUFFIX,                    \
     }
 
-/* Four rows at a time, so that `out` is read and written once for four products. */
-static void vector_matrix(const double *restrict a, const double *restrict E, ptrdiff_t k, double *restrict out) {
-    ptrdiff_t i = 0;
-    memset(out, 0, (size_t)k * sizeof *out);
-    for (; i + 4 <= k; i += 4, E += 4 * k) {
-#pragma omp simd
-        for (ptrdiff_t j = 0; j < k; j++)
-            out[j] += (a[i] * E[j] + a[i + 1] * E[j + k]) + (a[i + 2] * E[j + 2 * k] + a[i + 3] * E[j + 3 * k]);
-    }
-    for (; i < k; i++, E += k) axpy(a[i], E, out, k);
-}
-
-static void pair_table(const double *a, const double *E, const double *restrict y, ptrdiff_t k, double *pair,
-                       double *restrict b) {
-    for (ptrdiff_t i = 0; i < k; i++, E += k, pair += k) {
-        double sum = 0.0, weight = a[i];
-#pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t j = 0; j < k; j++) {
-            double term = E[j] * y[j];
-            sum += term;
-            pair[j] = weight * term;
-        }
-        b[i] = sum;
-    }
-}
+#include "rows_impl.h"
 
 /* Maps between tables often have runs of one or two states: with a constant length the loop over a run disappears. */
 #define BY_RUN(BLOCKS)                    \
@@ -194,111 +207,16 @@ static void add_tables(const double *tables, ptrdiff_t width, ptrdiff_t repeat, 
     OVER_COLUMNS(ADD_TABLES)
 }
 
-/* sum[c] = sum_e value[e] rows[e][j + c], where rows[e] = base + index[e] * stride. */
-#define SUM_OF_ROWS(COLUMNS)                                           \
-    double sum[COLUMNS] = {0.0};                                       \
-    for (int64_t e = first; e < last; e++) {                           \
-        const double *row = base + index[e] * stride + j;              \
-        for (int c = 0; c < COLUMNS; c++) sum[c] += value[e] * row[c]; \
-    }
-
-SDCA_INLINE void add_sum_of_rows(int64_t first, int64_t last, const double *value, const int32_t *index,
-                                 ptrdiff_t stride, const double *base, ptrdiff_t width, double *out) {
-#define ADD(COLUMNS)                                            \
-    {                                                           \
-        SUM_OF_ROWS(COLUMNS)                                    \
-        for (int c = 0; c < COLUMNS; c++) out[j + c] += sum[c]; \
-    }
-    OVER_COLUMNS(ADD)
-}
-
-SDCA_INLINE double norm2_of_sum_of_rows(int64_t first, int64_t last, const double *value, const int32_t *index,
-                                        ptrdiff_t stride, const double *base, ptrdiff_t width) {
-    double total = 0.0;
-#define SQUARE(COLUMNS)                                              \
-    {                                                                \
-        SUM_OF_ROWS(COLUMNS)                                         \
-        for (int c = 0; c < COLUMNS; c++) sum[c] *= sum[c];          \
-        for (int h = COLUMNS / 2; h > 0; h /= 2)                     \
-            for (int c = 0; c < h; c++) sum[c] += sum[c + h];        \
-        total += sum[0];                                             \
-    }
-    OVER_COLUMNS(SQUARE)
-    return total;
-}
-
-/* Rows of weights are scattered over megabytes: ask for those of slot s ahead of time. */
-SDCA_INLINE void prefetch_rows(const Block *block, int64_t s, const double *W) {
-#if defined(__GNUC__)
-    for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
-        const double *row = W + block->entry_row[e] * block->width;
-        for (ptrdiff_t j = 0; j < block->width; j += 8) __builtin_prefetch(row + j);
-        __builtin_prefetch(row + block->width - 1);
-    }
-#endif
-}
-
-static void score(const Block *block, ptrdiff_t i, const double *w, double *theta) {
-    const ptrdiff_t width = block->width;
-    const double *W = w + block->weight_offset;
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
-        if (s + 1 < block->slot_ptr[i + 1]) prefetch_rows(block, s + 1, W);
-        add_sum_of_rows(block->entry_ptr[s], block->entry_ptr[s + 1], block->entry_value, block->entry_row, width, W,
-                        width, theta + block->slot_offset[s]);
-    }
-}
-
-static double norm2(const Block *block, ptrdiff_t i, const double *m) {
-    const ptrdiff_t width = block->width;
-    double total = 0.0;
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++)
-        total += block->diagonal[s] * dot(m + block->slot_offset[s], m + block->slot_offset[s], width);
-    for (int64_t p = block->pair_ptr[i]; p < block->pair_ptr[i + 1]; p++)
-        total += 2.0 * block->pair_value[p] *
-                 dot(m + block->pair_offset[2 * p], m + block->pair_offset[2 * p + 1], width);
-    for (int64_t g = block->group_ptr[i]; g < block->group_ptr[i + 1]; g++)
-        total += norm2_of_sum_of_rows(block->occurrence_ptr[g], block->occurrence_ptr[g + 1], block->occurrence_value,
-                                      block->occurrence_offset, 1, m, width);
-    return total > 0.0 ? total : 0.0;
-}
-
-static void add(const Block *block, ptrdiff_t i, double scale, const double *m, double *w) {
-    const ptrdiff_t width = block->width;
-    double *W = w + block->weight_offset;
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++)
-        for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++)
-            axpy(scale * block->entry_value[e], m + block->slot_offset[s], W + block->entry_row[e] * width, width);
-}
-
-static void clear(const Block *block, ptrdiff_t i, double *w) {
-    const ptrdiff_t width = block->width;
-    double *W = w + block->weight_offset;
-    for (int64_t e = block->entry_ptr[block->slot_ptr[i]]; e < block->entry_ptr[block->slot_ptr[i + 1]]; e++)
-        memset(W + block->entry_row[e] * width, 0, (size_t)width * sizeof *W);
-}
-
-static void catch_up(const Block *block, ptrdiff_t i, double total, const double *d, double *last, double *w) {
-    const ptrdiff_t width = block->width;
-    const double *D = d + block->weight_offset;
-    double *W = w + block->weight_offset;
-    last += block->row_offset;
-    for (int64_t e = block->entry_ptr[block->slot_ptr[i]]; e < block->entry_ptr[block->slot_ptr[i + 1]]; e++) {
-        const int32_t r = block->entry_row[e];
-        if (last[r] != total) {
-            axpy(last[r] - total, D + r * width, W + r * width, width);
-            last[r] = total;
-        }
-    }
-}
-
 const Kernels KERNELS = {
     .name = KERNELS_NAME,
     .float64 = STORAGE(double, float64),
     .float32 = STORAGE(float, float32),
     .exp_shifted = exp_shifted,
     .log = vector_log,
+    .prefetch = prefetch,
     .range = range,
     .dot = dot,
+    .subtract = subtract,
     .axpy = axpy,
     .vector_matrix = vector_matrix,
     .pair_table = pair_table,
@@ -310,6 +228,7 @@ const Kernels KERNELS = {
     .add_tables = add_tables,
     .score = score,
     .norm2 = norm2,
+    .prefetch_norm2 = prefetch_norm2,
     .add = add,
     .clear = clear,
     .catch_up = catch_up,

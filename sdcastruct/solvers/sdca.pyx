@@ -16,7 +16,6 @@ import copy
 
 import numpy as np
 
-from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport (
@@ -44,15 +43,11 @@ from sdcastruct.solvers.options import (
     generator,
 )
 
-# What is known of the entropy of a sample: itself, in single precision, or only that of a model.
-cdef enum Kept:
-    EXACT
-    ROUGH
-    MODELLED
-
 # In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself,
 # which will do where it is at most ROUGH_PART of what the step will gain.
 cdef double ROUGH_ERROR = 1e-7, ROUGH_PART = 0.03
+# A step needs no search if its gap is known this well: an error of at most this part of it.
+cdef double TRUST = 0.5
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
 
@@ -78,9 +73,9 @@ class SDCA(Solver):
     step_size : float in (0, 1] or "safe", optional
         A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
         the theory guarantees.
-    search_every : int, default 2
-        Search only on every so many visits of a sample, as long as it gains much. In between it
-        takes the step size and the entropy of the quadratic model, which also raises the dual.
+    search_every : int, default 8
+        Search at least on every so many visits of a sample, and whenever its gap is not known
+        well. In between it takes the step size and the entropy of the quadratic model.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
     dual_dtype : {"float64", "float32"}, default "float64"
@@ -96,7 +91,7 @@ class SDCA(Solver):
     threads = True
 
     def __init__(self, sampler=None, subprecision=0.2, max_newton=50, start="quadratic",
-                 step_size=None, search_every=2, epsilon=1e-5, dual_dtype="float64",
+                 step_size=None, search_every=8, epsilon=1e-5, dual_dtype="float64",
                  dual_folder=None, random_state=None):
         check_sampler(sampler)
         check_number("subprecision", subprecision, 0.0, np.inf)
@@ -199,9 +194,8 @@ cdef class SDCAState(DualState):
     ----------
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples, of type `dual_dtype`.
-    kept : array of shape (n_samples,)
-        How well the entropy of each sample is known: 0 exactly, 1 in single precision, 2 from the
-        quadratic model of a step without a search.
+    doubts : array of shape (n_samples,)
+        How far the kept entropy of each sample may be off.
     n_evaluations : int
         Evaluations of the line search so far.
     coupling : float
@@ -211,16 +205,15 @@ cdef class SDCAState(DualState):
         See `DualState` and `State`.
     """
 
-    cdef readonly object alpha, gammas, visits, kept
+    cdef readonly object alpha, gammas, visits, doubts
     cdef readonly int64_t n_evaluations
     cdef public double coupling
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
     cdef int64_t search_every
     cdef StoredMarginals stored
-    cdef double[::1] gammas_view
+    cdef double[::1] gammas_view, doubts_view
     cdef int64_t[::1] visits_view
-    cdef signed char[::1] kept_view
 
     def __cinit__(self, *args):
         self.coupling = 1.0
@@ -230,15 +223,15 @@ cdef class SDCAState(DualState):
         self.alpha = alpha
         self.gammas = np.full(self.problem.n_samples, 0.5)
         self.visits = np.zeros(self.problem.n_samples, np.int64)
-        self.kept = np.full(self.problem.n_samples, EXACT, np.int8)
+        self.doubts = np.zeros(self.problem.n_samples)
         self.stored, self.gammas_view = StoredMarginals(self.problem, alpha), self.gammas
-        self.visits_view, self.kept_view = self.visits, self.kept
+        self.visits_view, self.doubts_view = self.visits, self.doubts
         self.begin(gaps)
 
     def recompute(self):
         """Write the slot marginals and entropies of alpha."""
         batch.summarise(self.problem, self.alpha, self.m, self.entropies, self.n_jobs)
-        self.kept[:] = EXACT
+        self.doubts[:] = 0.0
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
@@ -249,42 +242,43 @@ cdef class SDCAState(DualState):
         cdef Segment segment = Segment(self.stored.storage(), problem.runs(i),
                                        self.stored.block(i), space.beta, True)
         cdef double lam_n = self.lam * problem.n_samples / (problem.weights[i] * self.coupling)
-        cdef double log_z = 0.0, score, gap, gamma
+        cdef double log_z = 0.0, score = 0.0, gap, gamma, error
         cdef Objective f
 
+        # Samples come in random order: what is read after inference comes from memory meanwhile.
+        problem.attributes.prefetch_norm2(i)
+        kernels.prefetch(segment.alpha, problem.n_regions(i) * segment.storage.size)
+        kernels.prefetch(m, n_slots * sizeof(double))
         problem.score_into(i, w, space.theta)
         problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
         problem.gather_into(i, space.beta, space.m)
-        kernels.axpy(-1.0, m, space.m, n_slots)
-
-        score = kernels.dot(space.theta, m, n_slots)
-        f.slope = kernels.dot(space.theta, space.m, n_slots)
+        kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
         f.curvature = problem.norm2(i, space.m) / lam_n
         f.entropy = self.entropies_view[i]
         gap = max(log_z - f.entropy - score, 0.0)
         gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
-        if not self.may_be_rough(i, f.entropy, gamma * gap):
-            segment.rough = False
-            if self.kept_view[i] != EXACT:
-                self.kept_view[i] = EXACT
-                f.entropy = entropy_at(segment, 0.0).value
-                gap = max(log_z - f.entropy - score, 0.0)
-                gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
+        error = ROUGH_ERROR * (problem.engine.n_nodes(i) + f.entropy)
+        segment.rough = error < gamma * gap * min(ROUGH_PART, self.line_search.subprecision)
+        if not segment.rough and self.doubts_view[i] > TRUST * gap:
+            f.entropy = entropy_at(segment, 0.0).value
+            space.n_evaluations += 1
+            self.doubts_view[i] = 0.0
+            gap = max(log_z - f.entropy - score, 0.0)
+            gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         self.gaps_view[i] = gap * problem.weights[i]
 
-        if segment.rough and self.visits_view[i] % self.search_every:
+        if self.visits_view[i] % self.search_every and self.doubts_view[i] <= TRUST * gap:
             if self.line_search.max_newton > 0:
                 gamma = quadratic_start(gap, f.curvature)
             # KL(m || beta) = log_z - H(m) - <theta, m>, which the model takes for gap (1-gamma)^2.
             self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
-            self.kept_view[i] = MODELLED
+            self.doubts_view[i] += gap * gamma * (1.0 - gamma)
         else:
+            f.entropy += self.doubts_view[i]
             f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
-            if self.kept_view[i] == MODELLED:
-                f.entropy = INFINITY
             gamma = search(self.line_search, f, segment, gamma, &self.entropies_view[i],
                            &space.n_evaluations)
-            self.kept_view[i] = ROUGH if segment.rough else EXACT
+            self.doubts_view[i] = error if segment.rough else 0.0
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
@@ -295,11 +289,6 @@ cdef class SDCAState(DualState):
         space.n_oracle_calls += 1
         return gamma
 
-    cdef bint may_be_rough(self, Py_ssize_t i, double entropy, double gain) except -1 nogil:
-        """Return whether single precision will do for a step with this expected gain."""
-        cdef double error = ROUGH_ERROR * (self.problem.engine.n_nodes(i) + entropy)
-        return error < gain * min(ROUGH_PART, self.line_search.subprecision)
-
     def _count(self, Workspace space):
         """Take the counters of a workspace over."""
         super()._count(space)
@@ -309,7 +298,7 @@ cdef class SDCAState(DualState):
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
         return {**super().arrays(), "alpha": self.alpha, "gammas": self.gammas,
-                "visits": self.visits, "kept": self.kept}
+                "visits": self.visits, "doubts": self.doubts}
 
     def counters(self):
         """Return all numbers that the state consists of, {name: number}."""
