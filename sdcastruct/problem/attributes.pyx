@@ -21,6 +21,8 @@ from libc.string cimport memset
 
 from sdcastruct.simd.kernels cimport kernels
 
+from sdcastruct.problem.threads import spread
+
 # Attributes with more occurrences in a sample than this are left out of the Gram matrix.
 MOST_PAIRED = 8
 
@@ -61,11 +63,12 @@ cdef class Template:
         self.block.entry_row = <const int32_t *> self.address("entry_row", np.int32)
         self.block.entry_value = <const double *> self.address("entry_value", np.float64)
 
-    def prepare_norms(self):
+    def prepare_norms(self, int n_jobs=1):
         """Compute what `norm2` needs, unless that was done; prediction does without."""
         if self.block.diagonal != NULL:
             return
-        self.arrays.update(_gram(self.n_attributes, **self.arrays))
+        n_samples = len(self.arrays["slot_ptr"]) - 1
+        self.arrays.update(_joined(spread(self._gram_of, n_samples, n_jobs)))
         self.block.diagonal = <const double *> self.address("diagonal", np.float64)
         self.block.pair_ptr = <const int64_t *> self.address("pair_ptr", np.int64)
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
@@ -74,6 +77,16 @@ cdef class Template:
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
         self.block.occurrence_offset = <const int32_t *> self.address("occurrence_offset", np.int32)
         self.block.occurrence_value = <const double *> self.address("occurrence_value", np.float64)
+
+    def _gram_of(self, first, last):
+        """Return the Gram matrices of some samples, see `_gram`."""
+        slot_ptr, entry_ptr = self.arrays["slot_ptr"][first:last + 1], self.arrays["entry_ptr"]
+        slots = slice(slot_ptr[0], slot_ptr[last - first])
+        entry_ptr = entry_ptr[slots.start:slots.stop + 1]
+        entries = slice(entry_ptr[0], entry_ptr[slots.stop - slots.start])
+        return _gram(self.n_attributes, slot_ptr - slots.start, self.arrays["slot_offset"][slots],
+                     entry_ptr - entries.start, self.arrays["entry_row"][entries],
+                     self.arrays["entry_value"][entries])
 
     cdef size_t address(self, name, dtype) except? 0:
         array = self.arrays[name] = np.ascontiguousarray(self.arrays[name], dtype)
@@ -109,10 +122,10 @@ cdef class Attributes:
             end = template.block.weight_offset + template.n_attributes * template.block.width
             self.dim = max(self.dim, end)
 
-    def prepare_norms(self):
+    def prepare_norms(self, int n_jobs=1):
         """Compute what `norm2` needs, unless that was done; prediction does without."""
         for template in self.templates:
-            template.prepare_norms()
+            template.prepare_norms(n_jobs)
 
     cdef int score(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil:
         """Write the slot scores of sample i at weights w."""
@@ -220,6 +233,21 @@ def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value
     }
 
 
+def _joined(parts):
+    """Return the arrays of all samples from those of stretches of them."""
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for name in ("pair_ptr", "group_ptr", "occurrence_ptr"):
+        joined[name] = _joined_ptr([part[name] for part in parts])
+    return joined
+
+
+def _joined_ptr(parts):
+    """Return offsets into what the parts' offsets, which begin with 0, point into one by one."""
+    ends = np.cumsum([0] + [part[part.size - 1] for part in parts])
+    starts = [part[:part.size - 1] + end for part, end in zip(parts, ends)]
+    return np.concatenate([*starts, ends[len(parts):]])
+
+
 def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t[::1] entry_ptr,
              const int32_t[::1] entry_row):
     """Number the attributes of every sample anew, those of sample i from column_ptr[i] on.
@@ -235,13 +263,14 @@ def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t
     cdef int64_t[::1] last = np.full(n_attributes, -1, np.int64)
     cdef Py_ssize_t i, e
     cdef int64_t n_columns = 0
-    for i in range(slot_ptr.shape[0] - 1):
-        for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
-            if last[entry_row[e]] < ptr_view[i]:
-                last[entry_row[e]] = n_columns
-                n_columns += 1
-            column_view[e] = last[entry_row[e]]
-        ptr_view[i + 1] = n_columns
+    with nogil:
+        for i in range(slot_ptr.shape[0] - 1):
+            for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
+                if last[entry_row[e]] < ptr_view[i]:
+                    last[entry_row[e]] = n_columns
+                    n_columns += 1
+                column_view[e] = last[entry_row[e]]
+            ptr_view[i + 1] = n_columns
     return column, column_ptr
 
 
@@ -275,25 +304,26 @@ def _pairs(const int64_t[::1] slot_ptr, const int64_t[::1] slot_offset,
     cdef int64_t[::1] pair_of = np.full(n_slots, -1, np.int64)
     cdef Py_ssize_t i, t, e, first
     cdef int64_t n = 0, earlier, s
-    for i in range(slot_ptr.shape[0] - 1):
-        for t in range(slot_ptr[i], slot_ptr[i + 1]):
-            first = n
-            for e in range(entry_ptr[t], entry_ptr[t + 1]):
-                if frequent[column[e]]:
-                    continue
-                diagonal_view[t] += entry_value[e] * entry_value[e]
-                earlier = before[e] = last[column[e]]
-                last[column[e]] = e
-                while earlier >= 0:
-                    s = slot_of[earlier]
-                    if pair_of[s] < first:
-                        pair_of[s] = n
-                        offsets_view[n, 0], offsets_view[n, 1] = slot_offset[s], slot_offset[t]
-                        values_view[n] = 0.0
-                        n += 1
-                    values_view[pair_of[s]] += entry_value[earlier] * entry_value[e]
-                    earlier = before[earlier]
-        ptr_view[i + 1] = n
+    with nogil:
+        for i in range(slot_ptr.shape[0] - 1):
+            for t in range(slot_ptr[i], slot_ptr[i + 1]):
+                first = n
+                for e in range(entry_ptr[t], entry_ptr[t + 1]):
+                    if frequent[column[e]]:
+                        continue
+                    diagonal_view[t] += entry_value[e] * entry_value[e]
+                    earlier = before[e] = last[column[e]]
+                    last[column[e]] = e
+                    while earlier >= 0:
+                        s = slot_of[earlier]
+                        if pair_of[s] < first:
+                            pair_of[s] = n
+                            offsets_view[n, 0], offsets_view[n, 1] = slot_offset[s], slot_offset[t]
+                            values_view[n] = 0.0
+                            n += 1
+                        values_view[pair_of[s]] += entry_value[earlier] * entry_value[e]
+                        earlier = before[earlier]
+            ptr_view[i + 1] = n
     return diagonal, pair_ptr, offsets[:n], values[:n]
 
 

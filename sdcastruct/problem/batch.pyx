@@ -4,8 +4,6 @@ Weights and gradients are packed, see `Problem.pack`. A pass over `n_jobs` threa
 thread a stretch of the samples, and adds their sums in the order of the samples.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from libc.stdint cimport int64_t
@@ -15,21 +13,13 @@ from sdcastruct.problem.problem cimport Problem, Truth, Workspace
 from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.simd.kernels cimport kernels
 
+from sdcastruct.problem.threads import spread
+
 
 cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
     if found != expected:
         raise ValueError(f"{name} has length {found}, expected {expected}")
     return 0
-
-
-def _spread(work, Py_ssize_t n, int n_jobs):
-    """Return [work(first, last), ...] of stretches first, ..., last - 1 of range(n)."""
-    n_jobs = min(n_jobs, n)
-    if n_jobs == 1:
-        return [work(0, n)]
-    ends = np.linspace(0, n, n_jobs + 1).astype(int)
-    with ThreadPoolExecutor(n_jobs) as pool:
-        return list(pool.map(work, ends[:n_jobs], ends[1:]))
 
 
 def initial_marginals(Problem problem, double epsilon, out=None, int n_jobs=1):
@@ -59,7 +49,7 @@ def initial_marginals(Problem problem, double epsilon, out=None, int n_jobs=1):
                     space.beta[labels.region[j]] += 1.0 - epsilon
                 alpha.store(i, space.beta)
 
-    _spread(work, problem.n_samples, n_jobs)
+    spread(work, problem.n_samples, n_jobs)
     return alpha.array
 
 
@@ -84,7 +74,7 @@ def marginals(Problem problem, const double[::1] w, out=None, int n_jobs=1):
                 problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
                 alpha.store(i, space.beta)
 
-    _spread(work, problem.n_samples, n_jobs)
+    spread(work, problem.n_samples, n_jobs)
     return alpha.array
 
 
@@ -122,7 +112,7 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
                 problem.gather_into(i, mu, &m[problem.attributes.slot_ptr[i]])
                 entropies[i] = entropy_of(problem.runs(i), mu)
 
-    _spread(work, problem.n_samples, n_jobs)
+    spread(work, problem.n_samples, n_jobs)
 
 
 def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w,
@@ -148,7 +138,7 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
         _add_features(problem, m, scale, part, first, last)
         return part
 
-    for part in _spread(work, problem.n_samples, n_jobs)[1:]:
+    for part in spread(work, problem.n_samples, n_jobs)[1:]:
         np.asarray(w)[:] += part
 
 
@@ -239,7 +229,7 @@ def loss_and_gradient(Problem problem, const double[::1] w, int n_jobs=1):
         gradient = np.zeros(problem.dim)
         return _add_gradients(problem, w, first, last, gradient), gradient
 
-    losses, gradients = zip(*_spread(work, problem.n_samples, n_jobs))
+    losses, gradients = zip(*spread(work, problem.n_samples, n_jobs))
     return sum(losses) / problem.n_samples, sum(gradients) / problem.n_samples
 
 
@@ -288,5 +278,5 @@ def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
                 loss_view[i] = log_z - problem.truth_score(i, space.theta)
                 gap_view[i] = max(0.0, log_z - entropy[i] - score)
 
-    _spread(work, n, n_jobs)
+    spread(work, n, n_jobs)
     return loss, gap

@@ -15,6 +15,9 @@ from sdcastruct.problem import batch
 from sdcastruct.samplers.weighted import UNKNOWN_GAP
 from sdcastruct.solvers.result import Certificate
 
+# Epochs of threads after which the weights are rebuilt, unless a certificate does it before.
+REBUILD_EVERY = 2
+
 
 cdef class DualState(State):
     """The state of a dual method.
@@ -71,8 +74,13 @@ cdef class DualState(State):
         return self.sampler.observe(i, self.gaps_view[i])
 
     def after_threads(self):
-        """Rebuild the weights: threads that write at once lose some of what the others write."""
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
+        """Rebuild the weights once in a while.
+
+        Threads that write at once lose some of what the others write, but that is rare.
+        """
+        self.n_races += 1
+        if self.n_races >= REBUILD_EVERY:
+            self._rebuild_weights()
 
     def recompute(self):
         """Write the slot marginals m and the entropies of the dual point."""
@@ -81,10 +89,14 @@ cdef class DualState(State):
     def _rebuild(self):
         """Recompute from the dual point all that follows from it."""
         self.recompute()
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
+        self._rebuild_weights()
         if not np.isfinite(self.w @ self.w):
             raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
                              "are too large")
+
+    def _rebuild_weights(self):
+        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
+        self.n_races = 0
 
     def estimate(self):
         """Return estimates of (dual, gap) from what the steps have seen, without any pass."""

@@ -56,8 +56,9 @@ class SDCA(Solver):
     """Stochastic dual coordinate ascent.
 
     With ``solve(..., n_jobs=2)`` or more, threads step at once on samples of their own and share
-    the weights, which are rebuilt from the dual point after every epoch. Certificates are as exact
-    as with one thread, but two runs are no longer the same bit for bit.
+    the weights, which are rebuilt from the dual point at every certificate, and after every
+    second epoch. Certificates are as exact as with one thread, but two runs are no longer the same
+    bit for bit.
 
     Parameters
     ----------
@@ -132,6 +133,7 @@ class SDCA(Solver):
         if self.dual_dtype == "float32" and not problem.engine.calibrates:
             raise ValueError(f"dual_dtype='float32': {type(problem.engine).__name__} cannot make "
                              "rounded marginals consistent, expected 'float64'")
+        problem.attributes.prepare_norms(n_jobs)
         state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
         state.n_jobs = n_jobs
         alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)

@@ -21,5 +21,6 @@ cdef class State:
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
     cdef int tell(self, Py_ssize_t i) except -1 nogil
-    cdef Py_ssize_t take(self) except -1 nogil
-    cdef int leave(self, Py_ssize_t i) except -1 nogil
+    cdef Py_ssize_t exchange(self, Py_ssize_t done, bint more) except -2 nogil
+    cdef Py_ssize_t next_free(self) except -2 nogil
+    cdef void acquire(self) noexcept nogil

@@ -17,6 +17,7 @@ from cpython.pythread cimport (
     PyThread_allocate_lock,
     PyThread_free_lock,
     PyThread_release_lock,
+    NOWAIT_LOCK,
     WAIT_LOCK,
 )
 
@@ -25,6 +26,10 @@ from sdcastruct.solvers.options import generator
 
 # Steps between two looks at pending signals: rare enough to be free, often enough for Ctrl-C.
 cdef Py_ssize_t SIGNAL_INTERVAL = 16
+# No sample.
+cdef Py_ssize_t NONE = -1
+# How often to try to get the lock before going to sleep.
+cdef int SPINS = 1000
 
 
 cdef class State:
@@ -107,17 +112,18 @@ cdef class State:
     def _run(self, Workspace space, Py_ssize_t n_steps):
         """Do so many steps, alone or beside other threads."""
         cdef Problem problem = self.problem
-        cdef Py_ssize_t k, i
+        cdef Py_ssize_t k, i = NONE
         with nogil:
-            for k in range(1, n_steps + 1):
-                i = self.take()
+            for k in range(n_steps):
+                i = self.exchange(i, True)
                 self.step_on(problem, space, i)
-                self.leave(i)
                 if self.stopped:
                     break
                 if self.n_jobs == 1 and k % SIGNAL_INTERVAL == 0:
+                    i = self.exchange(i, False)
                     with gil:
                         PyErr_CheckSignals()
+            self.exchange(i, False)
 
     def _run_threads(self):
         """Divide the steps of an epoch among threads; all end when one fails or Ctrl-C comes."""
@@ -148,32 +154,36 @@ cdef class State:
         self.n_oracle_calls += space.n_oracle_calls
         space.n_updates = space.n_oracle_calls = 0
 
-    cdef Py_ssize_t take(self) except -1 nogil:
-        """Draw a sample, or take the next one that no other thread is at."""
-        cdef Py_ssize_t i
+    cdef Py_ssize_t exchange(self, Py_ssize_t done, bint more) except -2 nogil:
+        """Tell the sampler about the sample that is done, if any, and return the next, if `more`."""
         if self.n_jobs == 1:
-            return self.sampler.next(self.stream)
-        PyThread_acquire_lock(self.lock, WAIT_LOCK)
+            if done != NONE:
+                self.tell(done)
+            return self.sampler.next(self.stream) if more else NONE
+        self.acquire()
         try:
-            i = self.sampler.next(self.stream)
-            while self.busy[i]:
-                i = (i + 1) % self.problem.n_samples
-            self.busy[i] = True
+            if done != NONE:
+                self.busy[done] = False
+                self.tell(done)
+            return self.next_free() if more else NONE
         finally:
             PyThread_release_lock(self.lock)
+
+    cdef Py_ssize_t next_free(self) except -2 nogil:
+        """Draw a sample, or take the next one that no other thread is at."""
+        cdef Py_ssize_t i = self.sampler.next(self.stream)
+        while self.busy[i]:
+            i = (i + 1) % self.problem.n_samples
+        self.busy[i] = True
         return i
 
-    cdef int leave(self, Py_ssize_t i) except -1 nogil:
-        """Tell the sampler about sample i and let others have it."""
-        if self.n_jobs == 1:
-            return self.tell(i)
+    cdef void acquire(self) noexcept nogil:
+        """Get the lock: others hold it so shortly that going to sleep would take longer."""
+        cdef int k
+        for k in range(SPINS):
+            if PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
+                return
         PyThread_acquire_lock(self.lock, WAIT_LOCK)
-        try:
-            self.busy[i] = False
-            self.tell(i)
-        finally:
-            PyThread_release_lock(self.lock)
-        return 0
 
     @property
     def refresh_every(self):
