@@ -150,8 +150,6 @@ def test_pages_that_are_given_up_keep_their_numbers(tmp_path):
 
 
 def test_certified_sdca_in_a_mapped_file(small):
-    if not trainers.has_option("dual_folder"):
-        pytest.skip("this version of sdcastruct has no dual_folder")
     path, _ = small
     mapped, plain = (
         measure(partial(trainers.certified_sdca, **how), path, 1e-5).columns

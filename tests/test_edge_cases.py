@@ -23,7 +23,7 @@ def chain_problem(n_samples=30, n_states=3, n_features=4, scale=1.0, seed=0):
 @pytest.mark.parametrize("start", [1.0, 0.5, "quadratic", "previous"])
 def test_no_start_of_the_line_search_lets_the_dual_drop(start):
     problem, lam = chain_problem(scale=30.0), 1e-5
-    state = SDCA(start=start, random_state=0).init(problem, lam)
+    state = SDCA(start=start, search_every=2, random_state=0).init(problem, lam)
     dual = duality.dual(problem, state.alpha, lam)
     for i in np.random.default_rng(0).integers(problem.n_samples, size=120):
         state.step(i)

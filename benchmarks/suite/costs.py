@@ -11,7 +11,7 @@ import numpy as np
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap, Uniform
 from sdcastruct.solvers import SDCA
-from suite import corpus
+from suite import corpus, trainers
 from suite.numpy_sdca import NumpySDCA
 
 WARM_UP_EPOCHS = 3
@@ -28,7 +28,8 @@ def seconds(function, *arguments):
 
 def warm_state(problem, sampler):
     """Return a state of SDCA after some epochs."""
-    state = SDCA(sampler=SAMPLERS[sampler], random_state=0).init(problem, 1.0 / problem.n_samples)
+    solver = SDCA(sampler=SAMPLERS[sampler], random_state=0, **trainers.FLOAT32)
+    state = solver.init(problem, 1.0 / problem.n_samples)
     for _ in range(WARM_UP_EPOCHS):
         state.epoch()
     return state

@@ -117,7 +117,7 @@ class Laboratory:
 
     def threads(self, task):
         """Return runs with one thread and with more, to the same certified gap."""
-        variants = {n: {"n_jobs": n} for n in THREADS}
+        variants = {n: {"n_jobs": n, "owned": 2.0, **trainers.FLOAT32} for n in THREADS}
         return self.certified(task, variants, THREADS_TOLERANCE, "certified-threads")
 
     def storage(self, task):

@@ -210,10 +210,10 @@ cdef class Attributes:
 
 def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value):
     """Return the arrays of a block that `norm2` needs (see kernels.h)."""
-    column, column_ptr = _columns(n_attributes, slot_ptr, entry_ptr, entry_row)
-    occurrences = np.bincount(column, minlength=column_ptr[column_ptr.size - 1])
+    column, column_ptr, occurrences = _columns(n_attributes, slot_ptr, entry_ptr, entry_row)
     frequent = occurrences > MOST_PAIRED
-    n_pairs = np.where(frequent, 0, occurrences * (occurrences - 1) // 2).sum()     # at most
+    few = np.bincount(occurrences, minlength=MOST_PAIRED + 1)[:MOST_PAIRED + 1]
+    n_pairs = few @ (np.arange(few.size) * (np.arange(few.size) - 1) // 2)      # at most
     diagonal, pair_ptr, pair_offset, pair_value = _pairs(
         slot_ptr, slot_offset, entry_ptr, column, frequent.view(np.uint8), entry_value, n_pairs)
 
@@ -256,11 +256,14 @@ def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t
     -------
     column : int32 array of shape (n_entries,)
     column_ptr : int64 array of shape (n_samples + 1,)
+    occurrences : int32 array of shape (column_ptr[n_samples],)
+        How often each of them occurs.
     """
     column, column_ptr = np.empty(entry_row.shape[0], np.int32), np.zeros_like(slot_ptr)
-    cdef int32_t[::1] column_view = column
+    occurrences = np.empty(entry_row.shape[0], np.int32)
+    cdef int32_t[::1] column_view = column, occurrences_view = occurrences
     cdef int64_t[::1] ptr_view = column_ptr
-    cdef int64_t[::1] last = np.full(n_attributes, -1, np.int64)
+    cdef int32_t[::1] last = np.full(n_attributes, -1, np.int32)
     cdef Py_ssize_t i, e
     cdef int64_t n_columns = 0
     with nogil:
@@ -268,10 +271,12 @@ def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t
             for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
                 if last[entry_row[e]] < ptr_view[i]:
                     last[entry_row[e]] = n_columns
+                    occurrences_view[n_columns] = 0
                     n_columns += 1
                 column_view[e] = last[entry_row[e]]
+                occurrences_view[column_view[e]] += 1
             ptr_view[i + 1] = n_columns
-    return column, column_ptr
+    return column, column_ptr, occurrences[:n_columns]
 
 
 def _pairs(const int64_t[::1] slot_ptr, const int64_t[::1] slot_offset,
@@ -338,8 +343,8 @@ def _row_sums(Template template, slot_ptr, tables_per_slot):
     start = np.repeat(slot_ptr[:n_samples], slots) + arrays["slot_offset"]
     entries = np.diff(arrays["entry_ptr"])
     counts = np.repeat(tables_per_slot(start, start + template.block.width), entries)
-    column, column_ptr = _columns(template.n_attributes, arrays["slot_ptr"], arrays["entry_ptr"],
-                                  arrays["entry_row"])
+    column, column_ptr, _ = _columns(template.n_attributes, arrays["slot_ptr"],
+                                     arrays["entry_ptr"], arrays["entry_row"])
     sums = np.bincount(column, np.abs(arrays["entry_value"]) * counts,
                        minlength=column_ptr[n_samples])
     owner = np.repeat(np.arange(n_samples), np.diff(column_ptr))

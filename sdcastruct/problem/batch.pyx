@@ -22,6 +22,14 @@ cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
     return 0
 
 
+def squared_norm(const double[::1] x):
+    """Return ||x||^2.
+
+    NumPy's products may start threads of a BLAS, which go on spinning beside ours.
+    """
+    return kernels.dot(&x[0], &x[0], x.shape[0]) if x.shape[0] else 0.0
+
+
 def initial_marginals(Problem problem, double epsilon, out=None, int n_jobs=1):
     """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1).
 

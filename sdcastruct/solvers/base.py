@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.utils import Bunch
 from tqdm import tqdm
 
+from sdcastruct.problem import batch
 from sdcastruct.solvers.options import check_integer
 from sdcastruct.solvers.result import Certificate, Result
 
@@ -298,9 +299,9 @@ def gradient_certificate(w, lam, loss, gradient):
 
     g(w, alpha-hat(w)) = ||grad P(w)||^2 / (2 lam), given the mean loss and its gradient.
     """
-    primal = loss + 0.5 * lam * (w @ w)
+    primal = loss + 0.5 * lam * batch.squared_norm(w)
     slope = gradient + lam * w
-    gap = (slope @ slope) / (2.0 * lam)
+    gap = batch.squared_norm(slope) / (2.0 * lam)
     if not np.isfinite(gap):
         raise ValueError(
             f"the weights overflow: lam={lam!r} is too small or the features are too large"

@@ -5,6 +5,4 @@ cdef class DualState(State):
     cdef readonly object w, m, gaps, entropies
     # Arrays like w for the threads of a pass.
     cdef list spare
-    # Epochs of threads since the weights were rebuilt.
-    cdef int n_races
     cdef double[::1] w_view, m_view, gaps_view, entropies_view

@@ -15,9 +15,6 @@ from sdcastruct.problem import batch
 from sdcastruct.samplers.weighted import UNKNOWN_GAP
 from sdcastruct.solvers.result import Certificate
 
-# Epochs of threads after which the weights are rebuilt, unless a certificate does it before.
-REBUILD_EVERY = 2
-
 
 cdef class DualState(State):
     """The state of a dual method.
@@ -74,12 +71,8 @@ cdef class DualState(State):
         return self.sampler.observe(i, self.gaps_view[i])
 
     def after_threads(self):
-        """Rebuild the weights once in a while.
-
-        Threads that write at once lose some of what the others write, but that is rare.
-        """
-        self.n_races += 1
-        if self.n_races >= REBUILD_EVERY:
+        """Rebuild the weights if some writes may have been lost."""
+        if self.loses_writes():
             self._rebuild_weights()
 
     def recompute(self):
@@ -90,18 +83,17 @@ cdef class DualState(State):
         """Recompute from the dual point all that follows from it."""
         self.recompute()
         self._rebuild_weights()
-        if not np.isfinite(self.w @ self.w):
+        if not np.isfinite(batch.squared_norm(self.w)):
             raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
                              "are too large")
 
     def _rebuild_weights(self):
         batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
-        self.n_races = 0
 
     def estimate(self):
         """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
         entropy = np.mean(self.problem.weights * self.entropies)
-        return entropy - 0.5 * self.lam * (self.w @ self.w), self.gaps.mean()
+        return entropy - 0.5 * self.lam * batch.squared_norm(self.w), self.gaps.mean()
 
     def certify(self):
         """Rebuild w from the dual point and return its exact primal, dual and gap."""
@@ -110,7 +102,7 @@ cdef class DualState(State):
                                              self.n_jobs)
         weights = np.asarray(self.problem.weights)
         self.gaps[:] = weights * gaps
-        penalty = 0.5 * self.lam * (self.w @ self.w)
+        penalty = 0.5 * self.lam * batch.squared_norm(self.w)
         loss, entropy = np.mean(weights * losses), np.mean(weights * self.entropies)
         return Certificate.of(loss + penalty, entropy - penalty)
 

@@ -94,7 +94,7 @@ class LBFGSState:
         self.n_oracle_calls += self.problem.n_samples
         # The next iterate is mostly the last point tried.
         self._known = {w.tobytes(): (loss, gradient)}
-        return loss + 0.5 * self.lam * (w @ w), gradient + self.lam * w
+        return loss + 0.5 * self.lam * batch.squared_norm(w), gradient + self.lam * w
 
     def estimate(self):
         """Return the exact (dual, gap) at w."""

@@ -16,7 +16,7 @@ SAMPLERS = {
 }
 
 
-def make_solver(solver, sampler, non_uniformity, random_state):
+def make_solver(solver, sampler, non_uniformity, random_state, dual_dtype="float64"):
     """Return the solver that the parameters of an estimator ask for.
 
     Parameters
@@ -28,6 +28,8 @@ def make_solver(solver, sampler, non_uniformity, random_state):
     non_uniformity : float in [0, 1]
         Share of the draws that follow a sampler given by name.
     random_state : int, numpy.random.Generator or None
+    dual_dtype : {"float64", "float32"}
+        For "sdca" and "dask".
     """
     if isinstance(solver, Solver):
         return solver
@@ -41,8 +43,8 @@ def make_solver(solver, sampler, non_uniformity, random_state):
     if solver == "dask":
         from sdcastruct.distributed import DaskSDCA  # Dask may be missing
 
-        return DaskSDCA(**options)
-    return SDCA(**options) if solver == "sdca" else OEG(**options)
+        return DaskSDCA(dual_dtype=dual_dtype, **options)
+    return SDCA(dual_dtype=dual_dtype, **options) if solver == "sdca" else OEG(**options)
 
 
 def _make_sampler(sampler, non_uniformity):

@@ -217,7 +217,7 @@ cdef class SAGState(State):
         """Do n steps on samples drawn by the sampler; shorten them if they lead nowhere."""
         super().epoch()
         gradient = self.direction / self.n_seen + self.lam * self.w
-        size = gradient @ gradient
+        size = batch.squared_norm(gradient)
         self.n_stale += 1
         if size < self.lowest:
             self.lowest, self.n_stale = size, 0
@@ -274,8 +274,8 @@ cdef class SAGState(State):
         if self.n_seen < n:
             return 0.0, UNKNOWN_GAP
         gradient = self.direction / n + self.lam * w
-        primal = self.losses.mean() + 0.5 * self.lam * (w @ w)
-        gap = (gradient @ gradient) / (2.0 * self.lam)
+        primal = self.losses.mean() + 0.5 * self.lam * batch.squared_norm(w)
+        gap = batch.squared_norm(gradient) / (2.0 * self.lam)
         return primal - gap, gap
 
     def certify(self):

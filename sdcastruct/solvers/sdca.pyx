@@ -56,9 +56,9 @@ class SDCA(Solver):
     """Stochastic dual coordinate ascent.
 
     With ``solve(..., n_jobs=2)`` or more, threads step at once on samples of their own and share
-    the weights, which are rebuilt from the dual point at every certificate, and after every
-    second epoch. Certificates are as exact as with one thread, but two runs are no longer the same
-    bit for bit.
+    the weights. Certificates are as exact as with one thread, because they rebuild the weights from
+    the dual point; so does every epoch of more than four threads, which lose some of what the
+    others write. But two runs are no longer the same bit for bit.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ class SDCA(Solver):
         the theory guarantees.
     search_every : int, default 8
         Search at least on every so many visits of a sample, and whenever its gap is not known
-        well. In between it takes the step size and the entropy of the quadratic model.
+        well. In between it takes the step size and the entropy of the quadratic model. With 1 or 2
+        every step raises the dual; with more, one in thousands may lower it a little.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
     dual_dtype : {"float64", "float32"}, default "float64"
@@ -286,7 +287,7 @@ cdef class SDCAState(DualState):
 
         segment.storage.mix(self.stored.block(i), space.beta, gamma, problem.n_regions(i))
         kernels.axpy(gamma, space.m, m, n_slots)
-        problem.add(i, -gamma / lam_n, space.m, w)
+        self.add_to_weights(i, -gamma / lam_n, space.m, w)
         space.n_updates += 1
         space.n_oracle_calls += 1
         return gamma

@@ -15,7 +15,8 @@ cdef class State:
     cdef public int n_jobs
     cdef Workspace space
     cdef list spaces  # one per thread
-    cdef PyThread_type_lock lock  # of the sampler and of `busy`
+    cdef PyThread_type_lock sampler_lock  # and of `busy`
+    cdef PyThread_type_lock weights_lock
     cdef char[::1] busy  # samples that a thread is at
     cdef bint stopped
 
@@ -23,4 +24,6 @@ cdef class State:
     cdef int tell(self, Py_ssize_t i) except -1 nogil
     cdef Py_ssize_t exchange(self, Py_ssize_t done, bint more) except -2 nogil
     cdef Py_ssize_t next_free(self) except -2 nogil
-    cdef void acquire(self) noexcept nogil
+    cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
+                            double *w) except -1 nogil
+    cdef bint loses_writes(self) noexcept nogil

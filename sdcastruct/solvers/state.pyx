@@ -4,7 +4,8 @@ A solver with a step of its own subclasses `State`, writes `step_on`, which runs
 and says what it knows (`arrays`), what it believes (`estimate`) and what it can prove (`certify`).
 
 With `n_jobs` threads, all of them step at once. A lock lets one at a time draw a sample, and no two
-are ever at the same one; whatever else they share, the weights above all, they write without one.
+are ever at the same one. They read the weights while others write. Up to `FEW` threads write them
+one at a time, so that nothing is lost; more would wait for each other, and write at once.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from cpython.pythread cimport (
     PyThread_allocate_lock,
     PyThread_free_lock,
     PyThread_release_lock,
+    PyThread_type_lock,
     NOWAIT_LOCK,
     WAIT_LOCK,
 )
@@ -28,8 +30,18 @@ from sdcastruct.solvers.options import generator
 cdef Py_ssize_t SIGNAL_INTERVAL = 16
 # No sample.
 cdef Py_ssize_t NONE = -1
-# How often to try to get the lock before going to sleep.
+# How often to try to get a lock before going to sleep: others hold it only for microseconds.
 cdef int SPINS = 1000
+# Most threads that write the weights one at a time.
+cdef int FEW = 4
+
+
+cdef void acquire(PyThread_type_lock lock) noexcept nogil:
+    cdef int _
+    for _ in range(SPINS):
+        if PyThread_acquire_lock(lock, NOWAIT_LOCK):
+            return
+    PyThread_acquire_lock(lock, WAIT_LOCK)
 
 
 cdef class State:
@@ -51,10 +63,12 @@ cdef class State:
 
     def __cinit__(self, *args):
         self.n_jobs = 1
-        self.lock = PyThread_allocate_lock()
+        self.sampler_lock = PyThread_allocate_lock()
+        self.weights_lock = PyThread_allocate_lock()
 
     def __dealloc__(self):
-        PyThread_free_lock(self.lock)
+        PyThread_free_lock(self.sampler_lock)
+        PyThread_free_lock(self.weights_lock)
 
     def __init__(self, solver, Problem problem, double lam, Sampler sampler):
         self.solver = solver
@@ -155,19 +169,19 @@ cdef class State:
         space.n_updates = space.n_oracle_calls = 0
 
     cdef Py_ssize_t exchange(self, Py_ssize_t done, bint more) except -2 nogil:
-        """Tell the sampler about the sample that is done, if any, and return the next, if `more`."""
+        """Tell the sampler of the sample that is done, if any, and return the next, if `more`."""
         if self.n_jobs == 1:
             if done != NONE:
                 self.tell(done)
             return self.sampler.next(self.stream) if more else NONE
-        self.acquire()
+        acquire(self.sampler_lock)
         try:
             if done != NONE:
                 self.busy[done] = False
                 self.tell(done)
             return self.next_free() if more else NONE
         finally:
-            PyThread_release_lock(self.lock)
+            PyThread_release_lock(self.sampler_lock)
 
     cdef Py_ssize_t next_free(self) except -2 nogil:
         """Draw a sample, or take the next one that no other thread is at."""
@@ -177,13 +191,20 @@ cdef class State:
         self.busy[i] = True
         return i
 
-    cdef void acquire(self) noexcept nogil:
-        """Get the lock: others hold it so shortly that going to sleep would take longer."""
-        cdef int k
-        for k in range(SPINS):
-            if PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
-                return
-        PyThread_acquire_lock(self.lock, WAIT_LOCK)
+    cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
+                            double *w) except -1 nogil:
+        """Add scale E_m[F] to the weights."""
+        if not 1 < self.n_jobs <= FEW:
+            return self.problem.add(i, scale, m, w)
+        acquire(self.weights_lock)
+        try:
+            return self.problem.add(i, scale, m, w)
+        finally:
+            PyThread_release_lock(self.weights_lock)
+
+    cdef bint loses_writes(self) noexcept nogil:
+        """Return whether threads write the weights at once, so that some writes get lost."""
+        return self.n_jobs > FEW
 
     @property
     def refresh_every(self):
