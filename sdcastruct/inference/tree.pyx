@@ -227,11 +227,7 @@ cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const dou
     cdef Py_ssize_t j, k
     for j in range(T):
         node = a + links[j].child * K
-        total = 0.0
-        for k in range(K):
-            total += node[k]
-        for k in range(K):
-            node[k] /= total
+        total = kernels.normalise(node, K)
         log_z[0] += log(total)
         if rules.pairs != NULL and too_small(node, K, total):
             return False
@@ -243,9 +239,7 @@ cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const dou
                     message[k] = kernels.dot(table + k * K, node, K)
             else:
                 kernels.vector_matrix(node, table, K, message)
-            node = a + links[j].parent * K
-            for k in range(K):
-                node[k] *= message[k]
+            kernels.multiply(message, a + links[j].parent * K, K)
     return True
 
 
@@ -304,16 +298,11 @@ cdef void condition(const Link *links, Py_ssize_t T, Py_ssize_t K, double *mu,
     cdef const double *pair
     cdef double *node
     cdef double *message
-    cdef double total
     cdef Py_ssize_t j, k, k2
     for j in range(T):
         node = mu + links[j].child * K
         if links[j].parent < 0:
-            total = 0.0
-            for k in range(K):
-                total += node[k]
-            for k in range(K):
-                node[k] /= total
+            kernels.normalise(node, K)
             continue
         pair = mu + T * K + links[j].edge * K * K
         message = messages + links[j].child * K
@@ -355,24 +344,20 @@ cdef void downward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *
     cdef const double *table
     cdef double *pair
     cdef double *node
-    cdef double message
-    cdef Py_ssize_t j, k
+    cdef Py_ssize_t j
     for j in range(T - 1, -1, -1):
         if links[j].parent < 0:
             continue
         node = mu + links[j].child * K
         pair = mu + T * K + links[j].edge * K * K
         table = E + (links[j].edge if per_edge else links[j].table) * K * K
-        for k in range(K):
-            message = messages[links[j].child * K + k]
-            r[k] = mu[links[j].parent * K + k] / message if message > 0.0 else 0.0
+        kernels.divide(mu + links[j].parent * K, messages + links[j].child * K, r, K)
         if links[j].parent_rows:
             kernels.vector_matrix(r, table, K, b)
             kernels.pair_table(r, table, node, K, pair, b + K)
         else:
             kernels.pair_table(node, table, r, K, pair, b)
-        for k in range(K):
-            node[k] *= b[k]
+        kernels.multiply(b, node, K)
 
 
 def closing_edge(const int64_t[::1] node_ptr, const int64_t[::1] edge_ptr,

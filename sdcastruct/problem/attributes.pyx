@@ -25,6 +25,8 @@ from sdcastruct.problem.threads import spread
 
 # Attributes with more occurrences in a sample than this are left out of the Gram matrix.
 MOST_PAIRED = 8
+# Tables of weights up to this size stay in a cache nearby.
+NEAR_BYTES = 2 ** 18
 
 
 cdef class Template:
@@ -57,6 +59,7 @@ cdef class Template:
         }
         self.block.width = width
         self.block.weight_offset = weight_offset
+        self.block.far = self.n_attributes * width * sizeof(double) > NEAR_BYTES
         self.block.slot_ptr = <const int64_t *> self.address("slot_ptr", np.int64)
         self.block.slot_offset = <const int64_t *> self.address("slot_offset", np.int64)
         self.block.entry_ptr = <const int64_t *> self.address("entry_ptr", np.int64)

@@ -12,6 +12,7 @@ typedef struct {
     ptrdiff_t width;              /* number of columns of W, the states of a slot's table */
     int64_t weight_offset;        /* W lies in w from here on, row by row */
     int64_t row_offset;           /* rows of the weights of earlier templates */
+    int far;                      /* whether W is too large for a cache nearby, so that it pays to ask for rows ahead */
     const int64_t *slot_ptr;      /* sample i has the slots slot_ptr[i], ..., slot_ptr[i+1] - 1 */
     const int64_t *slot_offset;   /* where a slot's table begins in theta_i and m_i */
     const int64_t *entry_ptr;     /* slot s has the entries entry_ptr[s], ..., entry_ptr[s+1] - 1 */
@@ -70,6 +71,12 @@ typedef struct {
     double (*dot)(const double *x, const double *y, ptrdiff_t n);
     /* y -= x, and the products <a, x> and <a, y> with the new y */
     void (*subtract)(const double *x, double *y, const double *a, ptrdiff_t n, double *along_x, double *along_y);
+    /* x /= its sum, which is returned */
+    double (*normalise)(double *x, ptrdiff_t n);
+    /* y *= x */
+    void (*multiply)(const double *x, double *y, ptrdiff_t n);
+    /* out = x / y, zero where y is zero */
+    void (*divide)(const double *x, const double *y, double *out, ptrdiff_t n);
     /* y += a x */
     void (*axpy)(double a, const double *x, double *y, ptrdiff_t n);
 

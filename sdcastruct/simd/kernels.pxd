@@ -5,6 +5,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         Py_ssize_t width
         int64_t weight_offset
         int64_t row_offset
+        int far
         const int64_t *slot_ptr
         const int64_t *slot_offset
         const int64_t *entry_ptr
@@ -52,6 +53,9 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         double (*dot)(const double *x, const double *y, Py_ssize_t n) noexcept nogil
         void (*subtract)(const double *x, double *y, const double *a, Py_ssize_t n,
                          double *along_x, double *along_y) noexcept nogil
+        double (*normalise)(double *x, Py_ssize_t n) noexcept nogil
+        void (*multiply)(const double *x, double *y, Py_ssize_t n) noexcept nogil
+        void (*divide)(const double *x, const double *y, double *out, Py_ssize_t n) noexcept nogil
         void (*axpy)(double a, const double *x, double *y, Py_ssize_t n) noexcept nogil
         void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k,
                               double *out) noexcept nogil

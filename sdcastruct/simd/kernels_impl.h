@@ -75,6 +75,23 @@ SDCA_INLINE double sum_of(const double *x, ptrdiff_t n) {
     return sum;
 }
 
+static double normalise(double *x, ptrdiff_t n) {
+    const double sum = sum_of(x, n);
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < n; j++) x[j] /= sum;
+    return sum;
+}
+
+static void multiply(const double *restrict x, double *restrict y, ptrdiff_t n) {
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < n; j++) y[j] *= x[j];
+}
+
+static void divide(const double *restrict x, const double *restrict y, double *restrict out, ptrdiff_t n) {
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < n; j++) out[j] = y[j] > 0.0 ? x[j] / y[j] : 0.0;
+}
+
 static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff_t n) {
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
@@ -217,6 +234,9 @@ const Kernels KERNELS = {
     .range = range,
     .dot = dot,
     .subtract = subtract,
+    .normalise = normalise,
+    .multiply = multiply,
+    .divide = divide,
     .axpy = axpy,
     .vector_matrix = vector_matrix,
     .pair_table = pair_table,

@@ -27,6 +27,9 @@
 #define SAME_SHAPE n, columns
 
 #if defined(__GNUC__)
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are never passed: all functions that take them are inlined */
+#endif
 typedef double Vector __attribute__((vector_size(32)));
 typedef double UnalignedVector __attribute__((vector_size(32), aligned(8)));
 #define LOAD(X) ((Vector) * (const UnalignedVector *)(X))
@@ -147,7 +150,7 @@ static void pair_table(const double *a, const double *E, const double *restrict 
 
 SDCA_INLINE void score_part(SHAPE, const Block *block, ptrdiff_t i, const double *W, double *theta) {
     for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
-        if (s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W, 0)
+        if (block->far && s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W, 0)
         add_rows_to(SAME_SHAPE, block->entry_ptr[s], block->entry_ptr[s + 1], block->entry_value, block->entry_row,
                     block->width, W, theta + block->slot_offset[s]);
     }
@@ -205,7 +208,7 @@ static void prefetch_norm2(const Block *block, ptrdiff_t i) {
 SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, const double *m, double *W) {
     for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
         Vector x[MOST_VECTORS], row[MOST_VECTORS];
-        if (s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W, 1)
+        if (block->far && s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W, 1)
         load_row(SAME_SHAPE, m + block->slot_offset[s], x);
         for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
             const Vector factor = all(scale * block->entry_value[e]);
