@@ -18,7 +18,7 @@ from sdcastruct.simd import kernels
 from sdcastruct.solvers import SDCA
 
 EPS = np.finfo(float).eps
-WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 26, 33]
+WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 22, 26, 30, 33, 37]
 
 
 @pytest.fixture(params=kernels.available(), autouse=True)
@@ -77,6 +77,7 @@ def test_operations_of_a_problem(n_states, sparse):
         assert_allclose(theta @ m, w @ problem.features(i, m), rtol=0, atol=ROUNDING * scale)
         expected = posterior @ sample.features
         assert_allclose(problem.features(i, m), expected, rtol=0, atol=ROUNDING * scale)
+        assert_allclose(problem.features_norm2(i, m), expected @ expected, rtol=ROUNDING * scale)
     assert (problem.radii() >= joint.radii * (1 - ROUNDING)).all()
 
 

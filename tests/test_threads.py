@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from states import letters
 from strategies import chains, lambdas
 
 from sdcastruct import CRF, duality
-from sdcastruct.models import GraphModel
+from sdcastruct.models import ChainModel, GraphModel
 from sdcastruct.models.clique import Clique
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
@@ -79,6 +80,19 @@ def test_the_largest_gap_is_one_sample():
 def test_more_threads_than_samples():
     result = SDCA(random_state=0).solve(letters(2), tol=1e-6, max_epochs=500, n_jobs=8)
     assert result.converged
+
+
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_norms_do_not_depend_on_threads(n_jobs):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 30, size=20)  # attributes of long chains occur often
+    X = [csr_array(rng.random((t, 6)) * (rng.random((t, 6)) < 0.6)) for t in lengths]
+    problem = ChainModel(n_states=3, n_features=6).bind(X, [[0] * t for t in lengths])
+    problem.attributes.prepare_norms(n_jobs)
+    for i in range(problem.n_samples):
+        m = rng.normal(size=len(problem.score(i, np.zeros(problem.dim))))
+        features = problem.features(i, m)
+        assert_allclose(problem.features_norm2(i, m), features @ features, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", THREADS)
