@@ -49,7 +49,7 @@ def epoch_against_oracle(report, path, sampler, repeats):
     lengths = np.diff(data.starts)
     for _ in range(repeats):
         nodes = state.sampler.probabilities() @ lengths / lengths.mean()
-        oracle = seconds(batch.losses, problem, state.w)
+        oracle = seconds(batch.infer_each, problem, state.w)
         report(oracle=oracle, epoch=seconds(state.epoch), nodes=nodes)
 
 

@@ -1,15 +1,26 @@
 from libc.stdint cimport int64_t
 
+from sdcastruct.simd.kernels cimport Storage
+
 
 cdef class Engine:
     # Doubles of scratch memory that `infer` and `decode` need for the largest sample.
     cdef readonly Py_ssize_t scratch_size
     # Whether `calibrate` is implemented.
     cdef readonly bint calibrates
+    # Whether `expect`, `complete` and `mix` are implemented.
+    cdef readonly bint factors
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                    double *scratch) except -1 nogil
+    cdef int log_partition(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                           double *scratch) except -1 nogil
+    cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
+                     double *log_z, double *scratch) except -1 nogil
+    cdef void complete(self, Py_ssize_t i, double *mu, double *scratch) noexcept nogil
+    cdef void mix(self, Py_ssize_t i, double gamma, const double *mu, double *scratch,
+                  const Storage *storage, void *alpha) noexcept nogil
     cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil
     cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
                     double *scratch) except -1 nogil

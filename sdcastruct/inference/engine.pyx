@@ -4,7 +4,9 @@
 cdef class Engine:
     """Inference on the graphs of n samples; subclass in Cython and implement the methods.
 
-    Without `calibrate`, dual points can only be stored in double precision.
+    Without `calibrate`, dual points can only be stored in double precision. An engine whose tables
+    are products of small factors may set `factors` and implement `expect`, `complete` and `mix`:
+    then most steps of SDCA never write them out.
 
     They run without the GIL and may raise (``with gil: raise ...``). Scratch memory belongs to the
     caller, so one engine serves many threads.
@@ -20,6 +22,28 @@ cdef class Engine:
         """Write the region marginals and the log-partition function of sample i at scores theta."""
         with gil:
             raise NotImplementedError(f"{type(self).__name__} does not implement infer")
+
+    cdef int log_partition(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                           double *scratch) except -1 nogil:
+        """Write the log-partition function only; mu may serve as scratch memory."""
+        return self.infer(i, theta, mu, log_z, scratch)
+
+    cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
+                     double *log_z, double *scratch) except -1 nogil:
+        """Write the slot marginals m and the log-partition function of sample i at scores theta.
+
+        Returns whether some of the region marginals mu are still factors in the scratch memory;
+        otherwise all of them are written.
+        """
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} does not implement expect")
+
+    cdef void complete(self, Py_ssize_t i, double *mu, double *scratch) noexcept nogil:
+        """Write the region marginals that `expect` has left as factors."""
+
+    cdef void mix(self, Py_ssize_t i, double gamma, const double *mu, double *scratch,
+                  const Storage *storage, void *alpha) noexcept nogil:
+        """Replace alpha by (1 - gamma) alpha + gamma mu, where mu is as `expect` has left it."""
 
     cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil:
         """Make region tables consistent that rounding has made slightly inconsistent.

@@ -18,6 +18,25 @@ cdef struct Rules:
     const double *first
 
 
+# What the tables of all edges follow from: shared tables E and their transposes, a of every node,
+# and r of every edge at its child, where the message is on the way; the widest range of the scores
+# of an edge. Then other scratch memory.
+cdef struct Factors:
+    double *E
+    double *transposed
+    double *a
+    double *r
+    double *widest
+    double *buffer
+
+
+# The table of an edge: rows[i] table[i, j] columns[j].
+cdef struct Product:
+    const double *rows
+    const double *table
+    const double *columns
+
+
 cdef class TreeEngine(Engine):
     cdef Py_ssize_t n_states
     # Sample i has the links node_ptr[i], ..., node_ptr[i+1] - 1, every child before its parent.
@@ -29,3 +48,8 @@ cdef class TreeEngine(Engine):
 
     cdef const Link *forest(self, Py_ssize_t i) noexcept nogil
     cdef Rules rules(self) noexcept nogil
+    cdef Factors factors_in(self, Py_ssize_t i, double *scratch) noexcept nogil
+    cdef bint sweep_up(self, Py_ssize_t i, const double *theta, Factors f,
+                       double *log_z) noexcept nogil
+    cdef int infer_in_logarithms(self, Py_ssize_t i, const double *theta, double *mu,
+                                 double *log_z, Factors f) except -1 nogil

@@ -10,8 +10,12 @@ theta), scaled at every node::
     a_v(k)     = u_v(k) prod_{children c} m_c(k) / z_v,      sum_k a_v(k) = 1
     m_v(k')    = sum_k a_v(k) E(k, k')                       the message to the parent
     r_v(k')    = mu_p(k') / m_v(k')                          at a root mu = a
+    mu_v(k)    = a_v(k) sum_k' E(k, k') r_v(k')
     mu_e(k,k') = a_v(k) E(k, k') r_v(k')
     log Z      = sum_v log z_v + the maxima that were subtracted
+
+The factors a, E and r say all of mu_e: the marginals of a shared slot table are E times the sum of
+a_v r_v^T over its edges, and a step of SDCA can mix a r^T E into a table without ever writing it.
 
 This takes T K + K^2 exponentials per shared table instead of T K^2, and it is exact as long as no
 message can underflow, that is, while the scores of a node and of its edges span less than
@@ -30,12 +34,19 @@ than those of a node and its edges, so that the linear pass has to watch for num
 import numpy as np
 
 from libc.math cimport INFINITY, exp, log
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from sdcastruct.simd.kernels cimport kernels
+from sdcastruct.simd.kernels cimport Storage, kernels
+
+from sdcastruct.inference.rooting import rooted
 
 # exp(-708) is the smallest normal double; the rest is room for products with marginals.
 cdef double SAFE_RANGE = 600.0
+# Scores of edges that span less can be mixed into tables of single precision as factors.
+cdef double SAFE_RANGE_OF_FACTORS = 40.0
+# Products of vectors that are summed at once.
+cdef enum:
+    AT_ONCE = 8
 # With forbidden pairs no single factor may be below exp(-200), and no product below this.
 cdef double SAFE_RANGE_OF_PAIRS = 200.0
 cdef double SMALLEST = 1e-150
@@ -51,7 +62,7 @@ cdef class TreeEngine(Engine):
         Sample i has node_ptr[i+1] - node_ptr[i] nodes and edge_ptr[i+1] - edge_ptr[i] edges.
     edges : int64 array of shape (n_edges, 2)
         The nodes of each edge, counted within its sample; the rows of its table are the states of
-        the first. They must not close a cycle, see `closing_edge`.
+        the first. They must not close a cycle, see `rooting.closing_edge`.
     tables : int64 array of shape (n_edges,)
         Which of the sample's slot tables each edge has.
     n_tables : int64 array of shape (n,)
@@ -69,10 +80,10 @@ cdef class TreeEngine(Engine):
         self.allowed, self.allowed_first = allowed, allowed_first
         self.n_states = n_states
         self.node_ptr, self.n_tables = node_ptr, n_tables
-        self.links = _root(node_ptr, edge_ptr, edges, tables)
+        self.links = rooted(node_ptr, edge_ptr, edges, tables)
         T, S, K = int(np.diff(node_ptr).max()), int(np.max(n_tables)), n_states
-        self.scratch_size = S * K * K + T * K + max(T + 2 * S, 3 * K)
-        self.calibrates = True
+        self.scratch_size = 2 * S * K * K + 2 * T * K + 1 + max(T + 2 * S, 3 * K)
+        self.calibrates = self.factors = True
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
         return self.node_ptr[i + 1] - self.node_ptr[i]
@@ -86,30 +97,103 @@ cdef class TreeEngine(Engine):
     cdef const Link *forest(self, Py_ssize_t i) noexcept nogil:
         return <const Link *> &self.links[self.node_ptr[i], 0]
 
-    cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
-                   double *scratch) except -1 nogil:
+    cdef Factors factors_in(self, Py_ssize_t i, double *scratch) noexcept nogil:
+        """Return where the factors of sample i are in the scratch memory."""
+        cdef Py_ssize_t nodes = self.n_nodes(i) * self.n_states
+        cdef Py_ssize_t tables = self.n_tables[i] * self.n_states * self.n_states
+        cdef double *a = scratch + 2 * tables
+        return Factors(scratch, scratch + tables, a, a + nodes, a + 2 * nodes, a + 2 * nodes + 1)
+
+    cdef bint sweep_up(self, Py_ssize_t i, const double *theta, Factors f,
+                       double *log_z) noexcept nogil:
+        """Write E, a and the messages; return False if linear space is too small for them."""
         cdef const Link *links = self.forest(i)
         cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, S = self.n_tables[i]
-        cdef double *E = scratch
-        cdef double *messages = E + S * K * K
-        cdef double *buffer = messages + T * K
         cdef Rules rules = self.rules()
-        if (linear_potentials(links, theta, T, K, S, rules, mu, E, log_z, buffer)
-                and linear_upward(links, T, K, E, rules, mu, messages, log_z)):
-            downward(links, T, K, E, False, mu, messages, buffer)
-        else:
-            log_upward(links, theta, T, K, rules, mu, messages, log_z, buffer)
-            if log_z[0] == -INFINITY:
-                with gil:
-                    raise ValueError(f"sample {i} has no labelling that is allowed")
-            downward(links, T, K, mu + T * K, True, mu, messages, buffer)
+        return (linear_potentials(links, theta, T, K, S, rules, f, log_z)
+                and linear_upward(links, T, K, rules, f, log_z))
+
+    cdef int infer_in_logarithms(self, Py_ssize_t i, const double *theta, double *mu,
+                                 double *log_z, Factors f) except -1 nogil:
+        cdef const Link *links = self.forest(i)
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states
+        log_upward(links, theta, T, K, self.rules(), mu, f.r, log_z, f.buffer)
+        if log_z[0] == -INFINITY:
+            with gil:
+                raise ValueError(f"sample {i} has no labelling that is allowed")
+        downward(links, T, K, mu, f.r, f.buffer)
         return 0
+
+    cdef int log_partition(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                           double *scratch) except -1 nogil:
+        cdef Factors f = self.factors_in(i, scratch)
+        if self.sweep_up(i, theta, f, log_z):
+            return 0
+        return self.infer_in_logarithms(i, theta, mu, log_z, f)
+
+    cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
+                   double *scratch) except -1 nogil:
+        cdef Factors f = self.factors_in(i, scratch)
+        if not self.sweep_up(i, theta, f, log_z):
+            return self.infer_in_logarithms(i, theta, mu, log_z, f)
+        linear_downward(self.forest(i), self.n_nodes(i), self.n_states, f, mu)
+        self.complete(i, mu, scratch)
+        return 0
+
+    cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
+                     double *log_z, double *scratch) except -1 nogil:
+        cdef const Link *links = self.forest(i)
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, S = self.n_tables[i]
+        cdef Factors f = self.factors_in(i, scratch)
+        cdef bint linear = self.sweep_up(i, theta, f, log_z)
+        if linear:
+            linear_downward(links, T, K, f, mu)
+        else:
+            self.infer_in_logarithms(i, theta, mu, log_z, f)
+        memcpy(m, mu, T * K * sizeof(double))
+        memset(m + T * K, 0, S * K * K * sizeof(double))
+        if not linear:
+            sum_of_tables(links, T, K, mu + T * K, m + T * K)
+            return False
+        sum_of_products(links, T, K, S, f, m + T * K)
+        if f.widest[0] < SAFE_RANGE_OF_FACTORS:
+            return True
+        self.complete(i, mu, scratch)
+        return False
+
+    cdef void complete(self, Py_ssize_t i, double *mu, double *scratch) noexcept nogil:
+        cdef const Link *links = self.forest(i)
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, j
+        cdef Factors f = self.factors_in(i, scratch)
+        cdef Product p
+        for j in range(T):
+            if links[j].parent >= 0:
+                p = product(links[j], K, f)
+                kernels.scale_table(p.rows, p.table, p.columns, K,
+                                    mu + T * K + links[j].edge * K * K)
+
+    cdef void mix(self, Py_ssize_t i, double gamma, const double *mu, double *scratch,
+                  const Storage *storage, void *alpha) noexcept nogil:
+        cdef const Link *links = self.forest(i)
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, j
+        cdef Factors f = self.factors_in(i, scratch)
+        cdef char *edges = <char *> alpha + T * K * storage.size
+        cdef char *stored_E = <char *> f.transposed     # which has served
+        cdef Product p
+        storage.store(f.E, stored_E, self.n_tables[i] * K * K)
+        storage.mix(alpha, mu, gamma, T * K)
+        for j in range(T):
+            if links[j].parent >= 0:
+                p = product(links[j], K, f)
+                storage.mix_pair(edges + links[j].edge * K * K * storage.size, p.rows,
+                                 stored_E + links[j].table * K * K * storage.size, p.columns,
+                                 gamma, K)
 
     cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil:
         cdef const Link *links = self.forest(i)
         cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states
         condition(links, T, K, mu, scratch)
-        downward(links, T, K, mu + T * K, True, mu, scratch, scratch + T * K)
+        downward(links, T, K, mu, scratch, scratch + T * K)
         return 0
 
     cdef Rules rules(self) noexcept nogil:
@@ -176,22 +260,33 @@ cdef inline void forbid_first(Rules rules, Py_ssize_t K, double *scores) noexcep
                 scores[k] = -INFINITY
 
 
-cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T, Py_ssize_t K,
-                            Py_ssize_t S, Rules rules, double *u, double *E, double *shift,
-                            double *span) noexcept nogil:
-    """Write u and E; return False if their range is too wide for linear space.
+cdef inline Product product(Link link, Py_ssize_t K, Factors f) noexcept nogil:
+    """Return the factors of the table of an edge."""
+    cdef const double *table = f.E + link.table * K * K
+    cdef const double *a = f.a + link.child * K
+    cdef const double *r = f.r + link.child * K
+    return Product(r, table, a) if link.parent_rows else Product(a, table, r)
 
-    `shift` receives the sum of the maxima; `span` is scratch memory for T + 2 S numbers.
+
+cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T, Py_ssize_t K,
+                            Py_ssize_t S, Rules rules, Factors f, double *shift) noexcept nogil:
+    """Write u to a, E and its transpose; return False if they are too wide for linear space.
+
+    `shift` receives the sum of the maxima.
     """
+    cdef double *u = f.a
+    cdef double *E = f.E
+    cdef double *span = f.buffer        # of the nodes
     cdef double *edge_span = span + T
     cdef double *edge_high = edge_span + S
     cdef double low, high, safe = SAFE_RANGE if rules.pairs == NULL else SAFE_RANGE_OF_PAIRS
     cdef Py_ssize_t v, s, j, k
-    shift[0] = 0.0
+    shift[0] = f.widest[0] = 0.0
     for s in range(S):
         kernels.range(theta + T * K + s * K * K, K * K, &low, &edge_high[s])
         kernels.exp_shifted(theta + T * K + s * K * K, edge_high[s], E + s * K * K, K * K)
         edge_span[s] = edge_high[s] - low
+        f.widest[0] = max(f.widest[0], edge_span[s])
     for v in range(T):
         kernels.range(theta + v * K, K, &low, &high)
         kernels.exp_shifted(theta + v * K, high, u + v * K, K)
@@ -211,12 +306,14 @@ cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T
         for s in range(S):
             for k in range(K * K):
                 E[s * K * K + k] *= rules.pairs[k]
+    for s in range(S):
+        kernels.transpose(E + s * K * K, K, f.transposed + s * K * K)
     return True
 
 
-cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *E,
-                        Rules rules, double *a, double *messages, double *log_z) noexcept nogil:
-    """Turn u into a, write the messages and add the logarithms of the scales to log_z.
+cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, Rules rules, Factors f,
+                        double *log_z) noexcept nogil:
+    """Turn u into a, write the messages to r and add the logarithms of the scales to log_z.
 
     Returns False if forbidden pairs leave numbers that are too small.
     """
@@ -224,23 +321,68 @@ cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, const dou
     cdef double *message
     cdef double *node
     cdef double total
-    cdef Py_ssize_t j, k
+    cdef Py_ssize_t j
     for j in range(T):
-        node = a + links[j].child * K
+        node = f.a + links[j].child * K
         total = kernels.normalise(node, K)
         log_z[0] += log(total)
         if rules.pairs != NULL and too_small(node, K, total):
             return False
         if links[j].parent >= 0:
-            table = E + links[j].table * K * K
-            message = messages + links[j].child * K
-            if links[j].parent_rows:
-                for k in range(K):
-                    message[k] = kernels.dot(table + k * K, node, K)
-            else:
-                kernels.vector_matrix(node, table, K, message)
-            kernels.multiply(message, a + links[j].parent * K, K)
+            table = (f.transposed if links[j].parent_rows else f.E) + links[j].table * K * K
+            message = f.r + links[j].child * K
+            kernels.vector_matrix(node, table, K, message)
+            kernels.multiply(message, f.a + links[j].parent * K, K)
     return True
+
+
+cdef void linear_downward(const Link *links, Py_ssize_t T, Py_ssize_t K, Factors f,
+                          double *mu) noexcept nogil:
+    """Turn the messages into r and write the node tables of mu."""
+    cdef const double *table
+    cdef double *node
+    cdef double *r
+    cdef Py_ssize_t j
+    for j in range(T - 1, -1, -1):
+        node = mu + links[j].child * K
+        if links[j].parent < 0:
+            memcpy(node, f.a + links[j].child * K, K * sizeof(double))
+            continue
+        r = f.r + links[j].child * K
+        table = (f.E if links[j].parent_rows else f.transposed) + links[j].table * K * K
+        kernels.divide(mu + links[j].parent * K, r, r, K)
+        kernels.vector_matrix(r, table, K, node)
+        kernels.multiply(f.a + links[j].child * K, node, K)
+
+
+cdef void sum_of_products(const Link *links, Py_ssize_t T, Py_ssize_t K, Py_ssize_t S, Factors f,
+                          double *m) noexcept nogil:
+    """Add the edge tables that share a slot, given their factors, to zeros."""
+    cdef const double *rows[AT_ONCE]
+    cdef const double *columns[AT_ONCE]
+    cdef Product p
+    cdef Py_ssize_t j, table = 0
+    cdef int count = 0
+    for j in range(T):
+        if links[j].parent < 0:
+            continue
+        if count == AT_ONCE or links[j].table != table:
+            kernels.add_outer(count, rows, columns, K, m + table * K * K)
+            count, table = 0, links[j].table
+        p = product(links[j], K, f)
+        rows[count], columns[count] = p.rows, p.columns
+        count += 1
+    kernels.add_outer(count, rows, columns, K, m + table * K * K)
+    kernels.multiply(f.E, m, S * K * K)
+
+
+cdef void sum_of_tables(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *pairs,
+                        double *m) noexcept nogil:
+    """Add the edge tables that share a slot."""
+    cdef Py_ssize_t j
+    for j in range(T):
+        if links[j].parent >= 0:
+            kernels.axpy(1.0, pairs + links[j].edge * K * K, m + links[j].table * K * K, K * K)
 
 
 cdef bint too_small(const double *x, Py_ssize_t K, double total) noexcept nogil:
@@ -333,15 +475,11 @@ cdef double log_normalise(double *x, Py_ssize_t n, Py_ssize_t stride) noexcept n
     return high + log(total)
 
 
-cdef void downward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *E, bint per_edge,
-                   double *mu, const double *messages, double *buffer) noexcept nogil:
-    """Turn a in the node tables of mu into marginals and write the edge tables.
-
-    E has one table per slot, or one `per_edge`, which may then be the edge tables of mu.
-    """
+cdef void downward(const Link *links, Py_ssize_t T, Py_ssize_t K, double *mu,
+                   const double *messages, double *buffer) noexcept nogil:
+    """Turn a in the node tables of mu into marginals, and E in its edge tables."""
     cdef double *r = buffer
     cdef double *b = buffer + K
-    cdef const double *table
     cdef double *pair
     cdef double *node
     cdef Py_ssize_t j
@@ -350,80 +488,10 @@ cdef void downward(const Link *links, Py_ssize_t T, Py_ssize_t K, const double *
             continue
         node = mu + links[j].child * K
         pair = mu + T * K + links[j].edge * K * K
-        table = E + (links[j].edge if per_edge else links[j].table) * K * K
         kernels.divide(mu + links[j].parent * K, messages + links[j].child * K, r, K)
         if links[j].parent_rows:
-            kernels.vector_matrix(r, table, K, b)
-            kernels.pair_table(r, table, node, K, pair, b + K)
+            kernels.vector_matrix(r, pair, K, b)
+            kernels.pair_table(r, pair, node, K, pair, b + K)
         else:
-            kernels.pair_table(node, table, r, K, pair, b)
+            kernels.pair_table(node, pair, r, K, pair, b)
         kernels.multiply(b, node, K)
-
-
-def closing_edge(const int64_t[::1] node_ptr, const int64_t[::1] edge_ptr,
-                 const int64_t[:, ::1] edges):
-    """Return the sample and the index there of the first edge that closes a cycle, or None."""
-    cdef int64_t[::1] leader = np.arange(node_ptr[node_ptr.shape[0] - 1])
-    cdef Py_ssize_t i, e
-    cdef int64_t u, v
-    for i in range(node_ptr.shape[0] - 1):
-        for e in range(edge_ptr[i], edge_ptr[i + 1]):
-            u = _leader_of(leader, node_ptr[i] + edges[e, 0])
-            v = _leader_of(leader, node_ptr[i] + edges[e, 1])
-            if u == v:
-                return i, e - edge_ptr[i]
-            leader[u] = v
-    return None
-
-
-cdef int64_t _leader_of(int64_t[::1] leader, int64_t v) noexcept nogil:
-    """Return the node that stands for the component of v; shorten the way there."""
-    while leader[v] != v:
-        leader[v] = leader[leader[v]]
-        v = leader[v]
-    return v
-
-
-cdef _root(const int64_t[::1] node_ptr, const int64_t[::1] edge_ptr,
-           const int64_t[:, ::1] edges, const int64_t[::1] tables):
-    """Root every tree at its last node; return the links of all samples, children first."""
-    cdef Py_ssize_t n = node_ptr.shape[0] - 1
-    links = np.full((node_ptr[n], 5), -1, np.int32)
-    cdef int32_t[:, ::1] view = links
-    longest = np.diff(node_ptr).max()
-    # Half-edges around each node as linked lists: half 2 e + s leaves edges[e, s].
-    cdef int64_t[::1] first_half = np.empty(longest, np.int64)
-    cdef int64_t[::1] next_half = np.empty(2 * max(edges.shape[0], 1), np.int64)
-    cdef int32_t[::1] seen = np.empty(longest, np.int32)
-    cdef Py_ssize_t i, T, e, v, w, side, root, done, filled
-    cdef int64_t half
-    cdef Link *queue
-    for i in range(n):
-        T = node_ptr[i + 1] - node_ptr[i]
-        for v in range(T):
-            first_half[v], seen[v] = -1, 0
-        for e in range(edge_ptr[i], edge_ptr[i + 1]):
-            for side in range(2):
-                next_half[2 * e + side] = first_half[edges[e, side]]
-                first_half[edges[e, side]] = 2 * e + side
-        # Breadth first, written from the end, so that children come before their parents.
-        queue = <Link *> &view[node_ptr[i], 0] + T - 1
-        done = filled = 0
-        for root in range(T - 1, -1, -1):
-            if not seen[root]:
-                seen[root] = 1
-                queue[-filled].child = root
-                filled += 1
-            while done < filled:
-                v = queue[-done].child
-                done += 1
-                half = first_half[v]
-                while half >= 0:
-                    e, side = half // 2, half % 2
-                    w = edges[e, 1 - side]
-                    if not seen[w]:
-                        seen[w] = 1
-                        queue[-filled] = Link(w, v, e - edge_ptr[i], tables[e], side == 0)
-                        filled += 1
-                    half = next_half[half]
-    return links

@@ -13,7 +13,7 @@ bias; append columns of ones to the attributes.
 import numpy as np
 from scipy import sparse
 
-from sdcastruct.inference.tree import closing_edge
+from sdcastruct.inference.rooting import closing_edge
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import (
     as_array,

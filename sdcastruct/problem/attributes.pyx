@@ -146,11 +146,11 @@ cdef class Attributes:
             total += kernels.norm2(self.blocks[k], i, m)
         return total
 
-    cdef void prefetch_norm2(self, Py_ssize_t i) noexcept nogil:
-        """Ask for the memory that `norm2` will read."""
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        """Ask for what `score`, `norm2` and `add` will read of sample i, but for the weights."""
         cdef Py_ssize_t k
         for k in range(self.n_blocks):
-            kernels.prefetch_norm2(self.blocks[k], i)
+            kernels.prefetch_sample(self.blocks[k], i)
 
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil:
         """Add scale E_m[F] to w."""

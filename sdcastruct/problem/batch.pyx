@@ -166,7 +166,7 @@ def _add_features(Problem problem, const double[::1] m, double scale, double[::1
 
 
 def losses(Problem problem, const double[::1] w):
-    """Return -log p(y_i | x_i; w) of every sample, shape (n_samples,): one pass of the oracle."""
+    """Return -log p(y_i | x_i; w) of every sample, shape (n_samples,)."""
     problem.check_labelled()
     check_length("w", w.shape[0], problem.dim)
     out = np.empty(problem.n_samples)
@@ -177,8 +177,22 @@ def losses(Problem problem, const double[::1] w):
     with nogil:
         for i in range(problem.n_samples):
             problem.score_into(i, &w[0], space.theta)
-            problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+            problem.log_partition_into(i, space.theta, &log_z, space)
             view[i] = log_z - problem.truth_score(i, space.theta)
+    return out
+
+
+def infer_each(Problem problem, const double[::1] w):
+    """Infer the region marginals of every sample and return all log Z_i: a pass of the oracle."""
+    check_length("w", w.shape[0], problem.dim)
+    out = np.empty(problem.n_samples)
+    cdef double[::1] view = out
+    cdef Workspace space = Workspace(problem)
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(problem.n_samples):
+            problem.score_into(i, &w[0], space.theta)
+            problem.infer_into(i, space.theta, space.beta, &view[i], space.scratch)
     return out
 
 
@@ -223,8 +237,7 @@ def infer_slots(Problem problem, const double[::1] theta, double[::1] m):
     with nogil:
         for i in range(problem.n_samples):
             first = problem.attributes.slot_ptr[i]
-            problem.infer_into(i, &theta[first], space.beta, &view[i], space.scratch)
-            problem.gather_into(i, space.beta, &m[first])
+            problem.expect_into(i, &theta[first], &m[first], &view[i], space)
     return out
 
 
@@ -250,9 +263,8 @@ def _add_gradients(Problem problem, const double[::1] w, Py_ssize_t first, Py_ss
     with nogil:
         for i in range(first, last):
             problem.score_into(i, &w[0], space.theta)
-            problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+            problem.expect_into(i, space.theta, space.m, &log_z, space)
             total += problem.weights[i] * (log_z - problem.truth_score(i, space.theta))
-            problem.gather_into(i, space.beta, space.m)
             problem.add_truth(i, -1.0, space.m)
             problem.add(i, problem.weights[i], space.m, &gradient[0])
     return total
@@ -280,7 +292,7 @@ def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
         with nogil:
             for i in range(first, last):
                 problem.score_into(i, &w[0], space.theta)
-                problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+                problem.log_partition_into(i, space.theta, &log_z, space)
                 score = kernels.dot(space.theta, &m[problem.attributes.slot_ptr[i]],
                                     problem.n_slots(i))
                 loss_view[i] = log_z - problem.truth_score(i, space.theta)

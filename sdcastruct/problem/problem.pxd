@@ -4,6 +4,7 @@ from sdcastruct.entropy cimport Runs
 from sdcastruct.inference.engine cimport Engine
 from sdcastruct.problem.attributes cimport Attributes
 from sdcastruct.problem.regions cimport Regions
+from sdcastruct.simd.kernels cimport Storage
 
 
 cdef class Truth:
@@ -27,6 +28,13 @@ cdef class Problem:
                         double *scratch) except -1 nogil
     cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
                          double *scratch) except -1 nogil
+    cdef int log_partition_into(self, Py_ssize_t i, const double *theta, double *log_z,
+                                Workspace space) except -1 nogil
+    cdef int expect_into(self, Py_ssize_t i, const double *theta, double *m, double *log_z,
+                         Workspace space) except -1 nogil
+    cdef void complete(self, Py_ssize_t i, Workspace space) noexcept nogil
+    cdef void mix(self, Py_ssize_t i, double gamma, Workspace space, const Storage *storage,
+                  void *alpha) noexcept nogil
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil
     cdef double norm2(self, Py_ssize_t i, const double *m) except -1.0 nogil
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil
@@ -46,5 +54,11 @@ cdef class Workspace:
     cdef double *beta
     cdef double *m
     cdef double *scratch
+    # Whether part of beta is still factors in the scratch memory, see `Engine.expect`.
+    cdef bint factored
     # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.
     cdef int64_t n_updates, n_oracle_calls, n_evaluations
+    # The sample that was drawn for the next step, the one whose step has ended; whether there will
+    # be a next step, whether the sampler has been told of the present one.
+    cdef Py_ssize_t upcoming, done
+    cdef bint more, told

@@ -93,6 +93,35 @@ cdef class Problem:
                         double *scratch) except -1 nogil:
         return self.engine.infer(i, theta, mu, log_z, scratch)
 
+    cdef int log_partition_into(self, Py_ssize_t i, const double *theta, double *log_z,
+                                Workspace space) except -1 nogil:
+        return self.engine.log_partition(i, theta, space.beta, log_z, space.scratch)
+
+    cdef int expect_into(self, Py_ssize_t i, const double *theta, double *m, double *log_z,
+                         Workspace space) except -1 nogil:
+        """Write slot marginals and log Z; `complete` and `mix` know the region marginals then."""
+        if self.engine.factors:
+            space.factored = self.engine.expect(i, theta, m, space.beta, log_z, space.scratch)
+        else:
+            self.infer_into(i, theta, space.beta, log_z, space.scratch)
+            self.gather_into(i, space.beta, m)
+            space.factored = False
+        return 0
+
+    cdef void complete(self, Py_ssize_t i, Workspace space) noexcept nogil:
+        """Write all region marginals of the last `expect_into` to space.beta."""
+        if space.factored:
+            self.engine.complete(i, space.beta, space.scratch)
+            space.factored = False
+
+    cdef void mix(self, Py_ssize_t i, double gamma, Workspace space, const Storage *storage,
+                  void *alpha) noexcept nogil:
+        """Replace alpha by (1 - gamma) alpha + gamma beta, beta from the last `expect_into`."""
+        if space.factored:
+            self.engine.mix(i, gamma, space.beta, space.scratch, storage, alpha)
+        else:
+            storage.mix(alpha, space.beta, gamma, self.n_regions(i))
+
     cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
                          double *scratch) except -1 nogil:
         cdef double low, high
@@ -247,6 +276,16 @@ cdef class Problem:
         cdef double log_z = 0.0
         self.infer_into(i, &scores[0], &view[0], &log_z, &scratch[0])
         return mu, log_z
+
+    def expect(self, Py_ssize_t i, theta):
+        """Return the slot marginals m and the log-partition function at scores theta."""
+        self.check_index(i)
+        cdef const double[::1] scores = _vector("theta", theta, self.n_slots(i))
+        m = np.empty(self.n_slots(i))
+        cdef double[::1] view = m
+        cdef double log_z = 0.0
+        self.expect_into(i, &scores[0], &view[0], &log_z, Workspace(self))
+        return m, log_z
 
     def calibrate(self, Py_ssize_t i, mu):
         """Return region marginals that are consistent, from some that rounding has made not quite.

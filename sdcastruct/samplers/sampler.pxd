@@ -11,6 +11,8 @@ cdef class RandomStream:
 cdef class Sampler:
     cdef readonly object refresh_every
     cdef readonly Py_ssize_t n_samples
+    # Whether `next` and `observe` run without Python, so that nothing can interrupt them.
+    cdef bint compiled
 
     cdef Py_ssize_t next(self, RandomStream stream) except -1 nogil
     cdef int observe(self, Py_ssize_t i, double gap) except -1 nogil
@@ -18,7 +20,6 @@ cdef class Sampler:
 
 cdef class CompiledSampler(Sampler):
     cdef readonly double non_uniformity
-    cdef bint overridden
 
     cdef int check_ready(self) except -1
     cdef Py_ssize_t pick(self, RandomStream stream) noexcept nogil

@@ -122,8 +122,8 @@ cdef class CompiledSampler(Sampler):
             raise ValueError(f"non_uniformity={non_uniformity!r}: expected a number in [0, 1]")
         self.non_uniformity = non_uniformity
         # A subclass in Python may replace either method; then the calls must go through Python.
-        self.overridden = (type(self).draw is not CompiledSampler.draw
-                           or type(self).update is not CompiledSampler.update)
+        self.compiled = (type(self).draw is CompiledSampler.draw
+                         and type(self).update is CompiledSampler.update)
 
     def _options(self):
         return {"non_uniformity": self.non_uniformity, "refresh_every": self.refresh_every}
@@ -136,12 +136,12 @@ cdef class CompiledSampler(Sampler):
         """Remember a gap."""
 
     cdef Py_ssize_t next(self, RandomStream stream) except -1 nogil:
-        if self.overridden:
+        if not self.compiled:
             return Sampler.next(self, stream)
         return draw_mixture(self, stream)
 
     cdef int observe(self, Py_ssize_t i, double gap) except -1 nogil:
-        if self.overridden:
+        if not self.compiled:
             return Sampler.observe(self, i, gap)
         self.store(i, gap)
         return 0

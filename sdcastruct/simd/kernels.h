@@ -46,6 +46,8 @@ typedef struct {
     void (*store)(const double *x, void *alpha, ptrdiff_t n);
     /* alpha = (1 - gamma) alpha + gamma beta */
     void (*mix)(void *alpha, const double *beta, double gamma, ptrdiff_t n);
+    /* The same for beta[i, j] = a[i] E[i, j] y[j], of shape (k, k), where E is stored like alpha */
+    void (*mix_pair)(void *alpha, const double *a, const void *E, const double *y, double gamma, ptrdiff_t k);
     /* With m = (1 - gamma) alpha + gamma beta and delta = beta - alpha, where 0 log 0 = 0:
        sums[0] -= c sum_j m_j log m_j,  sums[1] -= c sum_j delta_j log m_j;  beta may be alpha */
     void (*entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
@@ -75,14 +77,20 @@ typedef struct {
     double (*normalise)(double *x, ptrdiff_t n);
     /* y *= x */
     void (*multiply)(const double *x, double *y, ptrdiff_t n);
-    /* out = x / y, zero where y is zero */
+    /* out = x / y, zero where y is zero; out may be y */
     void (*divide)(const double *x, const double *y, double *out, ptrdiff_t n);
     /* y += a x */
     void (*axpy)(double a, const double *x, double *y, ptrdiff_t n);
 
+    /* out = the transpose of a square row-major E */
+    void (*transpose)(const double *E, ptrdiff_t k, double *out);
     /* out = a^T E for a square row-major E */
     void (*vector_matrix)(const double *a, const double *E, ptrdiff_t k, double *out);
-    /* pair[i, j] = a[i] E[i, j] y[j] and b[i] = sum_j E[i, j] y[j]; pair may be E */
+    /* out += sum_q a_q y_q^T over `count` vectors each, of shape (k, k) */
+    void (*add_outer)(int count, const double *const *a, const double *const *y, ptrdiff_t k, double *out);
+    /* pair[i, j] = a[i] E[i, j] y[j] */
+    void (*scale_table)(const double *a, const double *E, const double *y, ptrdiff_t k, double *pair);
+    /* the same and b[i] = sum_j E[i, j] y[j]; pair may be E */
     void (*pair_table)(const double *a, const double *E, const double *y, ptrdiff_t k, double *pair, double *b);
 
     /* Between a large table and a small one x, of which entry j of the large table belongs to entry j':
@@ -103,8 +111,8 @@ typedef struct {
     void (*score)(const Block *block, ptrdiff_t i, const double *w, double *theta);
     /* ||sum_s x_s^T m_s||^2 */
     double (*norm2)(const Block *block, ptrdiff_t i, const double *m);
-    /* Ask for what norm2 reads */
-    void (*prefetch_norm2)(const Block *block, ptrdiff_t i);
+    /* Ask for what score, norm2 and add read of sample i, but for the weights */
+    void (*prefetch_sample)(const Block *block, ptrdiff_t i);
     /* W += scale sum_s x_s^T m_s */
     void (*add)(const Block *block, ptrdiff_t i, double scale, const double *m, double *w);
     /* The rows of W that sample i has attributes in: W_r = 0 */

@@ -34,6 +34,8 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*load)(const void *alpha, double *out, Py_ssize_t n) noexcept nogil
         void (*store)(const double *x, void *alpha, Py_ssize_t n) noexcept nogil
         void (*mix)(void *alpha, const double *beta, double gamma, Py_ssize_t n) noexcept nogil
+        void (*mix_pair)(void *alpha, const double *a, const void *E, const double *y,
+                         double gamma, Py_ssize_t k) noexcept nogil
         void (*entropy_along)(const void *alpha, const double *beta, double gamma, Py_ssize_t n,
                               double c, double *sums) noexcept nogil
         void (*rough_entropy_along)(const void *alpha, const double *beta, double gamma,
@@ -57,8 +59,13 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*multiply)(const double *x, double *y, Py_ssize_t n) noexcept nogil
         void (*divide)(const double *x, const double *y, double *out, Py_ssize_t n) noexcept nogil
         void (*axpy)(double a, const double *x, double *y, Py_ssize_t n) noexcept nogil
+        void (*transpose)(const double *E, Py_ssize_t k, double *out) noexcept nogil
         void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k,
                               double *out) noexcept nogil
+        void (*add_outer)(int count, const double **a, const double **y, Py_ssize_t k,
+                          double *out) noexcept nogil
+        void (*scale_table)(const double *a, const double *E, const double *y, Py_ssize_t k,
+                            double *pair) noexcept nogil
         void (*pair_table)(const double *a, const double *E, const double *y, Py_ssize_t k,
                            double *pair, double *b) noexcept nogil
         void (*expand_add)(const TableMap *map, const double *x, double *table) noexcept nogil
@@ -72,7 +79,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*score)(const Block *block, Py_ssize_t i, const double *w,
                       double *theta) noexcept nogil
         double (*norm2)(const Block *block, Py_ssize_t i, const double *m) noexcept nogil
-        void (*prefetch_norm2)(const Block *block, Py_ssize_t i) noexcept nogil
+        void (*prefetch_sample)(const Block *block, Py_ssize_t i) noexcept nogil
         void (*add)(const Block *block, Py_ssize_t i, double scale, const double *m,
                     double *w) noexcept nogil
         void (*clear)(const Block *block, Py_ssize_t i, double *w) noexcept nogil

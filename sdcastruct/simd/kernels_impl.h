@@ -87,9 +87,14 @@ static void multiply(const double *restrict x, double *restrict y, ptrdiff_t n) 
     for (ptrdiff_t j = 0; j < n; j++) y[j] *= x[j];
 }
 
-static void divide(const double *restrict x, const double *restrict y, double *restrict out, ptrdiff_t n) {
+static void divide(const double *restrict x, const double *y, double *out, ptrdiff_t n) {
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) out[j] = y[j] > 0.0 ? x[j] / y[j] : 0.0;
+}
+
+static void transpose(const double *restrict E, ptrdiff_t k, double *restrict out) {
+    for (ptrdiff_t i = 0; i < k; i++)
+        for (ptrdiff_t j = 0; j < k; j++) out[i * k + j] = E[j * k + i];
 }
 
 static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff_t n) {
@@ -97,20 +102,26 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
 }
 
+#include "rows_impl.h"
+
 #define REAL double
 #define ROUNDED(x) (x)
+#define ROUNDED_ROW(row) (row)
 #define STORED(name) name##_float64
 #include "storage_impl.h"
 #undef REAL
 #undef ROUNDED
+#undef ROUNDED_ROW
 #undef STORED
 
 #define REAL float
 #define ROUNDED(x) (((float)(x) + TINY_FLOAT) - TINY_FLOAT) /* no subnormals: they are slow */
+#define ROUNDED_ROW(row) (((row) + TINY_FLOAT) - TINY_FLOAT)
 #define STORED(name) name##_float32
 #include "storage_impl.h"
 #undef REAL
 #undef ROUNDED
+#undef ROUNDED_ROW
 #undef STORED
 
 #define STORAGE(TYPE, SUFFIX)                                 \
@@ -119,12 +130,11 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
         .load = load_##SUFFIX,                                \
         .store = store_##SUFFIX,                              \
         .mix = mix_##SUFFIX,                                  \
+        .mix_pair = mix_pair_##SUFFIX,                        \
         .entropy_along = entropy_along_##SUFFIX,              \
         .rough_entropy_along = rough_entropy_along_##SUFFIX,  \
         .bend_along = bend_along_##SUFFIX,                    \
     }
-
-#include "rows_impl.h"
 
 /* Maps between tables often have runs of one or two states: with a constant length the loop over a run disappears. */
 #define BY_RUN(BLOCKS)                    \
@@ -238,7 +248,10 @@ const Kernels KERNELS = {
     .multiply = multiply,
     .divide = divide,
     .axpy = axpy,
+    .transpose = transpose,
     .vector_matrix = vector_matrix,
+    .add_outer = add_outer,
+    .scale_table = scale_table,
     .pair_table = pair_table,
     .expand_add = expand_add,
     .expand_scale = expand_scale,
@@ -248,7 +261,7 @@ const Kernels KERNELS = {
     .add_tables = add_tables,
     .score = score,
     .norm2 = norm2,
-    .prefetch_norm2 = prefetch_norm2,
+    .prefetch_sample = prefetch_sample,
     .add = add,
     .clear = clear,
     .catch_up = catch_up,

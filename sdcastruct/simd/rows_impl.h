@@ -7,11 +7,12 @@
 #define MOST_VECTORS 8
 
 /* CALL(n) for each part of a row of `width` numbers: n vectors of its `columns` numbers from `begin` on. */
-#define OVER_PARTS(CALL)                                                                        \
-    for (ptrdiff_t begin = 0; begin < width; begin += 4 * MOST_VECTORS) {                       \
+#define OVER_PARTS(CALL) OVER_PARTS_OF(4, CALL)
+#define OVER_PARTS_OF(LANES, CALL)                                                              \
+    for (ptrdiff_t begin = 0; begin < width; begin += (LANES) * MOST_VECTORS) {                 \
         const ptrdiff_t left = width - begin;                                                   \
-        const ptrdiff_t columns = left < 4 * MOST_VECTORS ? left : 4 * MOST_VECTORS;            \
-        switch ((columns + 3) / 4) {                                                            \
+        const ptrdiff_t columns = left < (LANES) * MOST_VECTORS ? left : (LANES) * MOST_VECTORS; \
+        switch ((columns + (LANES) - 1) / (LANES)) {                                            \
             case 1: CALL(1); break;                                                             \
             case 2: CALL(2); break;                                                             \
             case 3: CALL(3); break;                                                             \
@@ -22,6 +23,9 @@
             case 8: CALL(8); break;                                                             \
         }                                                                                       \
     }
+
+/* Where vector v of a row of at least one vector begins. */
+#define COLUMN_OF(V, LANES) ((V) < n - 1 ? (V) * (LANES) : columns - (LANES))
 
 #define SHAPE const int n, const ptrdiff_t columns
 #define SAME_SHAPE n, columns
@@ -119,6 +123,47 @@ static void vector_matrix(const double *restrict a, const double *restrict E, pt
     OVER_PARTS(VECTOR_MATRIX)
 }
 
+/* Two rows at a time, so that the processor need not wait for each sum. */
+SDCA_INLINE void outer_rows(SHAPE, int count, const double *const *a, const double *const *y, ptrdiff_t begin,
+                            ptrdiff_t k, double *out) {
+    Vector x[MOST_VECTORS], upper[MOST_VECTORS], lower[MOST_VECTORS];
+    for (ptrdiff_t i = 0; i < k; i += 2) {
+        const ptrdiff_t below = i + 1 < k ? i + 1 : i;
+        load_row(SAME_SHAPE, out + i * k, upper);
+        load_row(SAME_SHAPE, out + below * k, lower);
+        for (int q = 0; q < count; q++) {
+            load_row(SAME_SHAPE, y[q] + begin, x);
+            for (int v = 0; v < n; v++) upper[v] = ADD(upper[v], MULTIPLY(all(a[q][i]), x[v]));
+            for (int v = 0; v < n; v++) lower[v] = ADD(lower[v], MULTIPLY(all(a[q][below]), x[v]));
+        }
+        store_row(SAME_SHAPE, upper, out + i * k);
+        store_row(SAME_SHAPE, lower, out + below * k);
+    }
+}
+
+static void add_outer(int count, const double *const *a, const double *const *y, ptrdiff_t k, double *restrict out) {
+    const ptrdiff_t width = k;
+#define ADD_OUTER(N) outer_rows(N, columns, count, a, y, begin, k, out + begin)
+    OVER_PARTS(ADD_OUTER)
+}
+
+SDCA_INLINE void scale_rows(SHAPE, const double *a, const double *E, const double *y, ptrdiff_t k, double *pair) {
+    Vector x[MOST_VECTORS], row[MOST_VECTORS];
+    load_row(SAME_SHAPE, y, x);
+    for (ptrdiff_t i = 0; i < k; i++, E += k, pair += k) {
+        load_row(SAME_SHAPE, E, row);
+        for (int v = 0; v < n; v++) row[v] = MULTIPLY(MULTIPLY(row[v], x[v]), all(a[i]));
+        store_row(SAME_SHAPE, row, pair);
+    }
+}
+
+static void scale_table(const double *restrict a, const double *restrict E, const double *restrict y, ptrdiff_t k,
+                        double *restrict pair) {
+    const ptrdiff_t width = k;
+#define SCALE_TABLE(N) scale_rows(N, columns, a, E + begin, y + begin, k, pair + begin)
+    OVER_PARTS(SCALE_TABLE)
+}
+
 SDCA_INLINE void pair_rows(SHAPE, const double *a, const double *E, const double *y, ptrdiff_t k, double *pair,
                            double *b) {
     const Vector once = not_repeated(SAME_SHAPE);
@@ -193,9 +238,15 @@ static double norm2(const Block *block, ptrdiff_t i, const double *m) {
 
 #define PREFETCH_BETWEEN(ARRAY, FIRST, LAST) prefetch((ARRAY) + (FIRST), ((LAST) - (FIRST)) * (ptrdiff_t)sizeof *(ARRAY))
 
-static void prefetch_norm2(const Block *block, ptrdiff_t i) {
+static void prefetch_sample(const Block *block, ptrdiff_t i) {
+    const int64_t first_slot = block->slot_ptr[i], end_slot = block->slot_ptr[i + 1];
+    PREFETCH_BETWEEN(block->slot_offset, first_slot, end_slot);
+    PREFETCH_BETWEEN(block->entry_ptr, first_slot, end_slot + 1);
+    PREFETCH_BETWEEN(block->entry_row, block->entry_ptr[first_slot], block->entry_ptr[end_slot]);
+    PREFETCH_BETWEEN(block->entry_value, block->entry_ptr[first_slot], block->entry_ptr[end_slot]);
+    if (!block->diagonal) return;
     const int64_t *pair = block->pair_ptr + i, *group = block->group_ptr + i;
-    PREFETCH_BETWEEN(block->diagonal, block->slot_ptr[i], block->slot_ptr[i + 1]);
+    PREFETCH_BETWEEN(block->diagonal, first_slot, end_slot);
     PREFETCH_BETWEEN(block->pair_offset, 2 * pair[0], 2 * pair[1]);
     PREFETCH_BETWEEN(block->pair_value, pair[0], pair[1]);
     if (group[0] < group[1]) {

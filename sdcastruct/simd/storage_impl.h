@@ -22,6 +22,60 @@ static void STORED(mix)(void *alpha, const double *restrict beta, double gamma, 
     for (ptrdiff_t j = 0; j < n; j++) a[j] = ROUNDED(rest * a[j] + g * (REAL)beta[j]);
 }
 
+/* alpha = rest alpha + a E y of `columns` columns that are too few for a vector. */
+SDCA_INLINE void STORED(mix_columns)(ptrdiff_t columns, REAL *alpha, const double *a, const REAL *E, const double *y,
+                                     double gamma, ptrdiff_t k) {
+    for (ptrdiff_t i = 0; i < k; i++)
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            const REAL beta = (REAL)(gamma * a[i]) * ((REAL)y[j] * E[i * k + j]);
+            alpha[i * k + j] = ROUNDED((REAL)(1.0 - gamma) * alpha[i * k + j] + beta);
+        }
+}
+
+#if defined(__GNUC__)
+#define LANES (32 / (int)sizeof(REAL))
+typedef REAL STORED(Wide) __attribute__((vector_size(32)));
+typedef REAL STORED(UnalignedWide) __attribute__((vector_size(32), aligned(sizeof(REAL))));
+
+/* The same in n vectors. A row is read before it is written, because the last one may overlap the one before. */
+SDCA_INLINE void STORED(mix_rows)(SHAPE, REAL *alpha, const double *a, const REAL *E, const double *y, double gamma,
+                                  ptrdiff_t k) {
+    const REAL rest = (REAL)(1.0 - gamma);
+    STORED(Wide) x[MOST_VECTORS], row[MOST_VECTORS];
+    for (int v = 0; v < n; v++)
+        for (int l = 0; l < LANES; l++) x[v][l] = (REAL)y[COLUMN_OF(v, LANES) + l];
+    for (ptrdiff_t i = 0; i < k; i++, E += k, alpha += k) {
+        const REAL factor = (REAL)(gamma * a[i]);
+        for (int v = 0; v < n; v++) {
+            const STORED(Wide) old = *(STORED(UnalignedWide) *)(alpha + COLUMN_OF(v, LANES));
+            const STORED(Wide) table = *(const STORED(UnalignedWide) *)(E + COLUMN_OF(v, LANES));
+            row[v] = ROUNDED_ROW(rest * old + factor * (x[v] * table));
+        }
+        for (int v = 0; v < n; v++) *(STORED(UnalignedWide) *)(alpha + COLUMN_OF(v, LANES)) = row[v];
+    }
+}
+#endif
+
+static void STORED(mix_pair)(void *alpha, const double *a, const void *E, const double *y, double gamma,
+                             ptrdiff_t k) {
+#define MIX_ARGUMENTS columns, (REAL *)alpha + begin, a, (const REAL *)E + begin, y + begin, gamma, k
+#if defined(__GNUC__)
+    const ptrdiff_t width = k;
+#define MIX_ROWS(N)                           \
+    if (columns < LANES)                      \
+        STORED(mix_columns)(MIX_ARGUMENTS);   \
+    else                                      \
+        STORED(mix_rows)(N, MIX_ARGUMENTS)
+    OVER_PARTS_OF(LANES, MIX_ROWS)
+#undef MIX_ROWS
+#undef LANES
+#else
+    const ptrdiff_t columns = k, begin = 0;
+    STORED(mix_columns)(MIX_ARGUMENTS);
+#endif
+#undef MIX_ARGUMENTS
+}
+
 static void STORED(entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
                                   double *sums) {
     const REAL *a = alpha;

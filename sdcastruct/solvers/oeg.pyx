@@ -154,9 +154,8 @@ cdef class OEGState(DualState):
         while True:
             for j in range(n_slots):
                 trial[j] = theta[j] + eta * direction[j]
-            problem.infer_into(i, trial, space.beta, &log_z, space.scratch)
+            problem.expect_into(i, trial, space.m, &log_z, space)
             space.n_oracle_calls += 1
-            problem.gather_into(i, space.beta, space.m)
             entropy = log_z - kernels.dot(trial, space.m, n_slots)
             kernels.axpy(-1.0, m, space.m, n_slots)         # m_new - m_old
             gain = (entropy - self.entropies_view[i] + kernels.dot(space.theta, space.m, n_slots)
@@ -187,7 +186,7 @@ cdef class OEGState(DualState):
                        double along) except? -1.0 nogil:
         """Return the exact block gap at the scores s that the workspace holds."""
         cdef double log_z = 0.0
-        problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+        problem.log_partition_into(i, space.theta, &log_z, space)
         space.n_oracle_calls += 1
         return log_z - self.log_z_view[i] - along
 

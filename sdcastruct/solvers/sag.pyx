@@ -176,10 +176,9 @@ cdef class SAGState(State):
         problem.score_into(i, &self.v_view[0], space.theta)
         for j in range(n_slots):
             space.theta[j] *= self.c
-        problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+        problem.expect_into(i, space.theta, space.m, &log_z, space)
         space.n_oracle_calls += 1
         self.losses_view[i] = problem.weights[i] * (log_z - problem.truth_score(i, space.theta))
-        problem.gather_into(i, space.beta, space.m)
         problem.add_truth(i, -1.0, space.m)
         for j in range(n_slots):
             space.m[j] *= problem.weights[i]
@@ -251,7 +250,7 @@ cdef class SAGState(State):
             while True:
                 for j in range(n_slots):
                     trial[j] = space.theta[j] - along[j] / L
-                problem.infer_into(i, trial, space.beta, &log_z, space.scratch)
+                problem.log_partition_into(i, trial, &log_z, space)
                 space.n_oracle_calls += 1
                 loss = problem.weights[i] * (log_z - problem.truth_score(i, trial))
                 if loss <= self.losses_view[i] - 0.5 * norm2 / L:

@@ -46,8 +46,10 @@ from sdcastruct.solvers.options import (
 # In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself,
 # which will do where it is at most ROUGH_PART of what the step will gain.
 cdef double ROUGH_ERROR = 1e-7, ROUGH_PART = 0.03
-# A step needs no search if its gap is known this well: an error of at most this part of it.
-cdef double TRUST = 0.5
+# A step needs no search if its gap is known this well: an error of at most so many times itself,
+# where all that convexity allows counts as an error.
+
+cdef double TRUST = 4.0
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
 
@@ -248,13 +250,8 @@ cdef class SDCAState(DualState):
         cdef double log_z = 0.0, score = 0.0, gap, gamma, error
         cdef Objective f
 
-        # Samples come in random order: what is read after inference comes from memory meanwhile.
-        problem.attributes.prefetch_norm2(i)
-        kernels.prefetch(segment.alpha, problem.n_regions(i) * segment.storage.size)
-        kernels.prefetch(m, n_slots * sizeof(double))
         problem.score_into(i, w, space.theta)
-        problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-        problem.gather_into(i, space.beta, space.m)
+        problem.expect_into(i, space.theta, space.m, &log_z, space)
         kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
         f.curvature = problem.norm2(i, space.m) / lam_n
         f.entropy = self.entropies_view[i]
@@ -263,12 +260,14 @@ cdef class SDCAState(DualState):
         error = ROUGH_ERROR * (problem.engine.n_nodes(i) + f.entropy)
         segment.rough = error < gamma * gap * min(ROUGH_PART, self.line_search.subprecision)
         if not segment.rough and self.doubts_view[i] > TRUST * gap:
+            problem.complete(i, space)
             f.entropy = entropy_at(segment, 0.0).value
             space.n_evaluations += 1
             self.doubts_view[i] = 0.0
             gap = max(log_z - f.entropy - score, 0.0)
             gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         self.gaps_view[i] = gap * problem.weights[i]
+        self.foresee(space, i)
 
         if self.visits_view[i] % self.search_every and self.doubts_view[i] <= TRUST * gap:
             if self.line_search.max_newton > 0:
@@ -277,6 +276,7 @@ cdef class SDCAState(DualState):
             self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
             self.doubts_view[i] += gap * gamma * (1.0 - gamma)
         else:
+            problem.complete(i, space)
             f.entropy += self.doubts_view[i]
             f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
             gamma = search(self.line_search, f, segment, gamma, &self.entropies_view[i],
@@ -285,12 +285,20 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        segment.storage.mix(self.stored.block(i), space.beta, gamma, problem.n_regions(i))
+        problem.mix(i, gamma, space, segment.storage, self.stored.block(i))
         kernels.axpy(gamma, space.m, m, n_slots)
         self.add_to_weights(i, -gamma / lam_n, space.m, w)
         space.n_updates += 1
         space.n_oracle_calls += 1
         return gamma
+
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t n_slots = self.problem.n_slots(i)
+        self.problem.attributes.prefetch(i)
+        kernels.prefetch(&self.m_view[self.problem.attributes.slot_ptr[i]],
+                         n_slots * sizeof(double))
+        kernels.prefetch(self.stored.block(i),
+                         self.problem.n_regions(i) * self.stored.storage().size)
 
     def _count(self, Workspace space):
         """Take the counters of a workspace over."""

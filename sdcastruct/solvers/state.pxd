@@ -22,7 +22,10 @@ cdef class State:
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
     cdef int tell(self, Py_ssize_t i) except -1 nogil
-    cdef Py_ssize_t exchange(self, Py_ssize_t done, bint more) except -2 nogil
+    cdef int foresee(self, Workspace space, Py_ssize_t i) except -1 nogil
+    cdef int proceed(self, Workspace space, Py_ssize_t i) except -1 nogil
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told, bint more) except -2 nogil
     cdef Py_ssize_t next_free(self) except -2 nogil
     cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil

@@ -99,8 +99,9 @@ cdef class State:
         if not 0 <= i < self.problem.n_samples:
             raise IndexError(f"i={i}: expected a sample from 0 to {self.problem.n_samples - 1}")
         try:
+            self.space.more = self.space.told = False
             size = self.step_on(self.problem, self.space, i)
-            self.tell(i)
+            self.proceed(self.space, i)
         finally:
             self._count(self.space)
         return size
@@ -127,22 +128,25 @@ cdef class State:
         """Do so many steps, alone or beside other threads."""
         cdef Problem problem = self.problem
         cdef Py_ssize_t k, i = NONE
+        space.done = NONE
         with nogil:
             for k in range(n_steps):
-                i = self.exchange(i, True)
+                if i == NONE:
+                    i = self.exchange(space, NONE, True)
+                space.more, space.told = k + 1 < n_steps, False
                 self.step_on(problem, space, i)
+                self.proceed(space, i)
+                space.done, i = i, space.upcoming
                 if self.stopped:
                     break
                 if self.n_jobs == 1 and k % SIGNAL_INTERVAL == 0:
-                    i = self.exchange(i, False)
                     with gil:
                         PyErr_CheckSignals()
-            self.exchange(i, False)
 
     def _run_threads(self):
         """Divide the steps of an epoch among threads; all end when one fails or Ctrl-C comes."""
         n = self.problem.n_samples
-        n_threads = min(self.n_jobs, n)
+        n_threads = max(1, min(self.n_jobs, n // 2))  # a thread is at one and has drawn the next
         while len(self.spaces) < n_threads:
             self.spaces.append(Workspace(self.problem))
         self.busy[:] = 0
@@ -168,17 +172,41 @@ cdef class State:
         self.n_oracle_calls += space.n_oracle_calls
         space.n_updates = space.n_oracle_calls = 0
 
-    cdef Py_ssize_t exchange(self, Py_ssize_t done, bint more) except -2 nogil:
-        """Tell the sampler of the sample that is done, if any, and return the next, if `more`."""
+    cdef int foresee(self, Workspace space, Py_ssize_t i) except -1 nogil:
+        """Draw the next sample before the step on sample i ends.
+
+        A step may call this as soon as what the sampler wants to know is known: then the memory
+        that the next one will read comes while this one ends.
+        """
+        if self.sampler.compiled:
+            self.proceed(space, i)
+            if space.upcoming != NONE:
+                self.prefetch(space.upcoming)
+        return 0
+
+    cdef int proceed(self, Workspace space, Py_ssize_t i) except -1 nogil:
+        """Tell the sampler of the step on sample i and draw the next, unless that was done."""
+        if not space.told:
+            space.upcoming = self.exchange(space, i, space.more)
+            space.told = True
+        return 0
+
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        """Ask for the memory that a step on sample i will read."""
+
+    cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told,
+                             bint more) except -2 nogil:
+        """Tell the sampler of a sample, if any, and return the next, if there are more steps."""
         if self.n_jobs == 1:
-            if done != NONE:
-                self.tell(done)
+            if told != NONE:
+                self.tell(told)
             return self.sampler.next(self.stream) if more else NONE
         acquire(self.sampler_lock)
         try:
-            if done != NONE:
-                self.busy[done] = False
-                self.tell(done)
+            if space.done != NONE:
+                self.busy[space.done] = False
+            if told != NONE:
+                self.tell(told)
             return self.next_free() if more else NONE
         finally:
             PyThread_release_lock(self.sampler_lock)
