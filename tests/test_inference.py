@@ -51,6 +51,9 @@ def check_against_enumeration(problem, sample, theta):
     scale = 1 + 2 * sample.labelings.shape[1] * np.abs(theta).max()
     assert_allclose(log_z, logsumexp(scores), rtol=0, atol=16 * EPS * scale)
     assert_allclose(mu, sample.marginals(softmax(scores)), rtol=0, atol=64 * EPS * scale)
+    m, total = problem.expect(0, theta)
+    assert total == log_z
+    assert_allclose(m, problem.gather(0, mu), rtol=0, atol=64 * EPS * scale)
 
 
 @given(MODERATE)

@@ -12,7 +12,7 @@ from reference import ROUNDING, JointProblem, NaiveSDCA
 from scipy.sparse import csr_array
 
 from sdcastruct import duality
-from sdcastruct.models import ChainModel
+from sdcastruct.models import ChainModel, TreeModel
 from sdcastruct.problem import batch
 from sdcastruct.simd import kernels
 from sdcastruct.solvers import SDCA
@@ -98,6 +98,33 @@ def test_steps(n_states, sparse):
     certificate = state.certify()
     gap = duality.gap(problem, state.w, state.alpha, lam)
     assert_allclose(certificate.gap, gap, rtol=0, atol=ROUNDING * 100)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("spread", [1.0, 60.0])
+@pytest.mark.parametrize("n_states", [*WIDTHS, 45, 66])
+def test_steps_without_tables(n_states, spread, dtype):
+    """Mixing the factors of edges is mixing their tables; with scores far apart they are written.
+
+    Edges of two types, whose rows are the states of the child or of the parent.
+    """
+    rng = np.random.default_rng(0)
+    edges = [[0, 1], [2, 1], [1, 3], [4, 3]]
+    model = TreeModel(n_states, n_features=3, n_edge_types=2)
+    X = [(rng.normal(size=(5, 3)), edges, [0, 1, 1, 0])]
+    problem = model.bind(X, [rng.integers(n_states, size=5)])
+    state = SDCA(dual_dtype=dtype, epsilon=0.5, search_every=100).init(problem, 1.0)
+    state.step(0)
+    state.w[:] += spread * rng.uniform(size=problem.dim)
+    before, m, searched = state.alpha.copy(), state.m.copy(), state.n_evaluations
+    beta, _ = problem.infer(0, problem.score(0, problem.unpack(state.w)))
+    gamma = state.step(0)
+    assert state.n_evaluations == searched or n_states == 1
+    precision = 1e-14 if dtype == "float64" else 2e-7
+    expected = (1 - gamma) * before + gamma * beta
+    assert_allclose(state.alpha, expected, rtol=10 * precision, atol=precision / n_states)
+    expected = (1 - gamma) * m + gamma * problem.gather(0, beta)
+    assert_allclose(state.m, expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,9 @@ def check_oracle(data, w):
         assert_allclose(log_z, logsumexp(sample.features @ w), rtol=0, atol=tolerance)
         assert np.isfinite(mu).all()
         assert mu.min() >= 0
+        m, total = data.problem.expect(i, data.problem.score(i, w))
+        assert total == log_z
+        assert_allclose(m, data.problem.gather(i, mu), rtol=0, atol=tolerance)
         tables = flatten(data.model.split_marginals(data.X[i], mu))
         for table, expected in zip(tables, data.split(i, sample.posterior(w)), strict=True):
             assert table.shape == expected.shape
