@@ -38,19 +38,25 @@ def warm_state(problem, sampler):
 def epoch_against_oracle(report, path, sampler, repeats):
     """Measure epochs and passes of the oracle over all samples, taking turns.
 
-    An oracle pass scores every sample and infers its marginals. An epoch does that for n draws and
-    adds the block gap, the line search and the updates of the dual point and of the weights. Gap
+    An oracle pass scores every sample and infers its marginals, `oracle` in the order of memory,
+    `drawn` for n samples that are drawn as the epoch draws them. An epoch does the latter and adds
+    the block gap, the line search and the updates of the dual point and of the weights. Gap
     sampling prefers long chains, so that its draws see more nodes than a pass: `nodes` times as
     many.
     """
     data = corpus.load(path)
     problem = data.bind()
     state = warm_state(problem, sampler)
-    lengths = np.diff(data.starts)
+    lengths, rng = np.diff(data.starts), np.random.default_rng(0)
     for _ in range(repeats):
-        nodes = state.sampler.probabilities() @ lengths / lengths.mean()
-        oracle = seconds(batch.infer_each, problem, state.w)
-        report(oracle=oracle, epoch=seconds(state.epoch), nodes=nodes)
+        chances = state.sampler.probabilities()
+        draws = rng.choice(problem.n_samples, problem.n_samples, p=chances)
+        report(
+            oracle=seconds(batch.infer_each, problem, state.w),
+            epoch=seconds(state.epoch),
+            drawn=seconds(batch.infer_each, problem, state.w, draws),
+            nodes=chances @ lengths / lengths.mean(),
+        )
 
 
 def updates_against_numpy(report, path, repeats):

@@ -99,17 +99,20 @@ def epoch_costs(found):
         "task",
         "sampler",
         "epoch / oracle pass",
+        "epoch / oracle on its draws",
         "oracle pass",
+        "on the draws",
         "epoch",
         "nodes / pass",
         "epochs",
     )
     rows = [head]
     for (task, sampler), columns in found.items():
-        ratio = np.median(columns.epoch / columns.oracle)
-        shown = [_number(np.median(columns[name]), " s") for name in ("oracle", "epoch")]
+        passes = columns.oracle, columns.drawn
+        ratios = [f"{np.median(columns.epoch / seconds):.2f}" for seconds in passes]
+        shown = [_number(np.median(seconds), " s") for seconds in (*passes, columns.epoch)]
         nodes = np.median(columns.nodes)
-        rows.append((task, sampler, f"{ratio:.2f}", *shown, f"{nodes:.2f}", len(columns.epoch)))
+        rows.append((task, sampler, *ratios, *shown, f"{nodes:.2f}", len(columns.epoch)))
     return rows
 
 

@@ -182,17 +182,21 @@ def losses(Problem problem, const double[::1] w):
     return out
 
 
-def infer_each(Problem problem, const double[::1] w):
-    """Infer the region marginals of every sample and return all log Z_i: a pass of the oracle."""
+def infer_each(Problem problem, const double[::1] w, samples=None):
+    """Call the oracle for samples, by default all, one after the other; return their log Z_i."""
     check_length("w", w.shape[0], problem.dim)
-    out = np.empty(problem.n_samples)
+    cdef const int64_t[::1] which = (
+        np.arange(problem.n_samples) if samples is None else np.asarray(samples, np.int64))
+    out = np.empty(which.shape[0])
     cdef double[::1] view = out
     cdef Workspace space = Workspace(problem)
-    cdef Py_ssize_t i
+    cdef Py_ssize_t k
+    for k in range(which.shape[0]):
+        problem.check_index(which[k])
     with nogil:
-        for i in range(problem.n_samples):
-            problem.score_into(i, &w[0], space.theta)
-            problem.infer_into(i, space.theta, space.beta, &view[i], space.scratch)
+        for k in range(which.shape[0]):
+            problem.score_into(which[k], &w[0], space.theta)
+            problem.infer_into(which[k], space.theta, space.beta, &view[k], space.scratch)
     return out
 
 

@@ -1,9 +1,9 @@
 /* The kernels for AVX2 with fused multiply-add, for x86-64 machines from 2013 on. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,prfchw"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
-#pragma GCC target("avx2,fma,prfchw")
+#pragma GCC target("avx2,fma")
 #endif
 
 #define KERNELS sdcastruct_kernels_avx2

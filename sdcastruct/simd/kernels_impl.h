@@ -22,9 +22,9 @@ static void vector_log(const double *restrict x, double *restrict out, ptrdiff_t
 }
 
 #if defined(__GNUC__)
-#define PREFETCH(ADDRESS, WRITTEN) __builtin_prefetch(ADDRESS, WRITTEN)
+#define PREFETCH(ADDRESS) __builtin_prefetch(ADDRESS)
 #else
-#define PREFETCH(ADDRESS, WRITTEN)
+#define PREFETCH(ADDRESS)
 #endif
 #define PAGE 4096
 #define LINE 64
@@ -34,7 +34,7 @@ static void prefetch(const void *address, ptrdiff_t n_bytes) {
     const char *end = (const char *)address + n_bytes;
     for (const char *page = address; page < end; page += PAGE - (uintptr_t)page % PAGE)
         for (const char *line = page; line < page + LINES_PER_PAGE * LINE && line < end; line += LINE)
-            PREFETCH(line, 0);
+            PREFETCH(line);
 }
 
 static void range(const double *x, ptrdiff_t n, double *low, double *high) {

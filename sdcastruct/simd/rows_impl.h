@@ -185,17 +185,17 @@ static void pair_table(const double *a, const double *E, const double *restrict 
     OVER_PARTS(PAIR_TABLE)
 }
 
-/* Rows of weights are scattered over megabytes: ask for those of slot s ahead of time, to be written or only read. */
-#define PREFETCH_ROWS(BLOCK, S, W, WRITTEN)                                                  \
+/* Rows of weights are scattered over megabytes: ask for those of slot s ahead of time. */
+#define PREFETCH_ROWS(BLOCK, S, W)                                                           \
     for (int64_t e = (BLOCK)->entry_ptr[S]; e < (BLOCK)->entry_ptr[(S) + 1]; e++) {          \
         const double *row = (W) + (BLOCK)->entry_row[e] * (BLOCK)->width;                    \
-        for (ptrdiff_t j = 0; j < columns; j += 8) PREFETCH(row + j, WRITTEN);               \
-        PREFETCH(row + columns - 1, WRITTEN);                                                \
+        for (ptrdiff_t j = 0; j < columns; j += 8) PREFETCH(row + j);                        \
+        PREFETCH(row + columns - 1);                                                         \
     }
 
 SDCA_INLINE void score_part(SHAPE, const Block *block, ptrdiff_t i, const double *W, double *theta) {
     for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
-        if (block->far && s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W, 0)
+        if (block->far && s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W)
         add_rows_to(SAME_SHAPE, block->entry_ptr[s], block->entry_ptr[s + 1], block->entry_value, block->entry_row,
                     block->width, W, theta + block->slot_offset[s]);
     }
@@ -259,7 +259,6 @@ static void prefetch_sample(const Block *block, ptrdiff_t i) {
 SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, const double *m, double *W) {
     for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
         Vector x[MOST_VECTORS], row[MOST_VECTORS];
-        if (block->far && s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W, 1)
         load_row(SAME_SHAPE, m + block->slot_offset[s], x);
         for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
             const Vector factor = all(scale * block->entry_value[e]);
