@@ -239,7 +239,7 @@ def test_searches_come_at_least_on_every_so_many_visits_of_a_sample(every):
 
 
 def test_gaps_that_are_not_known_well_are_searched():
-    """Each step without a search leaves a doubt; more than eight times the gap is too much of it."""
+    """Each step without a search leaves a doubt; eight times the gap is too much."""
     state = SDCA(search_every=1000, random_state=0).init(letters(), 0.1)
     for i in np.random.default_rng(0).integers(8, size=400):
         before, doubt = state.n_evaluations, state.doubts[i]
