@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from sdcastruct.inference.tree cimport Link
+from sdcastruct.inference.sum_product cimport Link
 
 
 def closing_edge(const int64_t[::1] node_ptr, const int64_t[::1] edge_ptr,

@@ -1,40 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from sdcastruct.inference.engine cimport Engine
-
-
-# A node and its parent in a rooted forest; a root has the parent -1.
-cdef struct Link:
-    int32_t child
-    int32_t parent
-    int32_t edge            # region table of the edge between them
-    int32_t table           # slot table of that edge
-    int32_t parent_rows     # whether its rows, not its columns, are the states of the parent
-
-
-# Which pairs of states an edge may have and which states node 0, both NULL if all.
-cdef struct Rules:
-    const double *pairs
-    const double *first
-
-
-# What the tables of all edges follow from: shared tables E and their transposes, a of every node,
-# and r of every edge at its child, where the message is on the way; the widest range of the scores
-# of an edge. Then other scratch memory.
-cdef struct Factors:
-    double *E
-    double *transposed
-    double *a
-    double *r
-    double *widest
-    double *buffer
-
-
-# The table of an edge: rows[i] table[i, j] columns[j].
-cdef struct Product:
-    const double *rows
-    const double *table
-    const double *columns
+from sdcastruct.inference.sum_product cimport Factors, Link, Rules
 
 
 cdef class TreeEngine(Engine):
