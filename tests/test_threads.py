@@ -77,8 +77,10 @@ def test_the_largest_gap_is_one_sample():
     assert result.n_updates == 20 * 8
 
 
-def test_more_threads_than_samples():
-    result = SDCA(random_state=0).solve(letters(2), tol=1e-6, max_epochs=500, n_jobs=8)
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5])
+def test_more_threads_than_samples(n_samples):
+    problem = letters(n_samples)
+    result = SDCA(random_state=0).solve(problem, tol=1e-6, max_epochs=500, n_jobs=8)
     assert result.converged
 
 

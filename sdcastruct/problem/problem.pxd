@@ -58,7 +58,7 @@ cdef class Workspace:
     cdef bint factored
     # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.
     cdef int64_t n_updates, n_oracle_calls, n_evaluations
-    # The sample that was drawn for the next step, the one whose step has ended; whether there will
-    # be a next step, whether the sampler has been told of the present one.
+    # The sample that was drawn for the next step, the one whose step has ended, and whether the
+    # sampler has been told of the present one.
     cdef Py_ssize_t upcoming, done
-    cdef bint more, told
+    cdef bint told

@@ -19,14 +19,17 @@ cdef class State:
     cdef PyThread_type_lock weights_lock
     cdef char[::1] busy  # samples that a thread is at
     cdef bint stopped
+    cdef Py_ssize_t n_threads  # that this epoch can use
+    cdef Py_ssize_t n_left  # steps of the epoch that nobody has begun
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
     cdef int tell(self, Py_ssize_t i) except -1 nogil
     cdef int foresee(self, Workspace space, Py_ssize_t i) except -1 nogil
     cdef int proceed(self, Workspace space, Py_ssize_t i) except -1 nogil
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil
-    cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told, bint more) except -2 nogil
-    cdef Py_ssize_t next_free(self) except -2 nogil
+    cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told) except -2 nogil
+    cdef Py_ssize_t tell_and_draw(self, Py_ssize_t told) except -2 nogil
+    cdef Py_ssize_t free_one(self, Py_ssize_t i) noexcept nogil
     cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil
     cdef bint loses_writes(self) noexcept nogil

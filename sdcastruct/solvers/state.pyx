@@ -99,7 +99,7 @@ cdef class State:
         if not 0 <= i < self.problem.n_samples:
             raise IndexError(f"i={i}: expected a sample from 0 to {self.problem.n_samples - 1}")
         try:
-            self.space.more = self.space.told = False
+            self.n_left, self.n_threads, self.space.told = 0, 1, False
             size = self.step_on(self.problem, self.space, i)
             self.proceed(self.space, i)
         finally:
@@ -112,48 +112,45 @@ cdef class State:
         Parameters
         ----------
         n_steps : int, optional
-            Another number of steps, for one thread.
+            Another number of steps.
         """
         self.stopped = False
+        self.n_left = self.problem.n_samples if n_steps is None else n_steps
+        # A thread is at one sample and has drawn the next.
+        self.n_threads = max(1, min(self.n_jobs, self.problem.n_samples // 2))
         try:
-            if self.n_jobs == 1:
-                self._run(self.space, self.problem.n_samples if n_steps is None else n_steps)
+            if self.n_threads == 1:
+                self._run(self.space)
             else:
                 self._run_threads()
         finally:
             for space in (self.space, *self.spaces):
                 self._count(space)
 
-    def _run(self, Workspace space, Py_ssize_t n_steps):
-        """Do so many steps, alone or beside other threads."""
+    def _run(self, Workspace space):
+        """Do the steps that are left, alone or beside other threads."""
         cdef Problem problem = self.problem
-        cdef Py_ssize_t k, i = NONE
+        cdef Py_ssize_t k = 0, i
         space.done = NONE
         with nogil:
-            for k in range(n_steps):
-                if i == NONE:
-                    i = self.exchange(space, NONE, True)
-                space.more, space.told = k + 1 < n_steps, False
+            i = self.exchange(space, NONE)
+            while i != NONE and not self.stopped:
+                space.told = False
                 self.step_on(problem, space, i)
                 self.proceed(space, i)
                 space.done, i = i, space.upcoming
-                if self.stopped:
-                    break
-                if self.n_jobs == 1 and k % SIGNAL_INTERVAL == 0:
+                if self.n_threads == 1 and k % SIGNAL_INTERVAL == 0:
                     with gil:
                         PyErr_CheckSignals()
+                k += 1
 
     def _run_threads(self):
         """Divide the steps of an epoch among threads; all end when one fails or Ctrl-C comes."""
-        n = self.problem.n_samples
-        n_threads = max(1, min(self.n_jobs, n // 2))  # a thread is at one and has drawn the next
-        while len(self.spaces) < n_threads:
+        while len(self.spaces) < self.n_threads:
             self.spaces.append(Workspace(self.problem))
         self.busy[:] = 0
-        shares = np.diff(np.linspace(0, n, n_threads + 1).astype(int)).tolist()
-        pool = ThreadPoolExecutor(n_threads)
-        futures = [pool.submit(self._run, space, share)
-                   for space, share in zip(self.spaces, shares)]
+        pool = ThreadPoolExecutor(self.n_threads)
+        futures = [pool.submit(self._run, space) for space in self.spaces[:self.n_threads]]
         try:
             for future in futures:
                 future.result()
@@ -187,33 +184,37 @@ cdef class State:
     cdef int proceed(self, Workspace space, Py_ssize_t i) except -1 nogil:
         """Tell the sampler of the step on sample i and draw the next, unless that was done."""
         if not space.told:
-            space.upcoming = self.exchange(space, i, space.more)
+            space.upcoming = self.exchange(space, i)
             space.told = True
         return 0
 
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
         """Ask for the memory that a step on sample i will read."""
 
-    cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told,
-                             bint more) except -2 nogil:
-        """Tell the sampler of a sample, if any, and return the next, if there are more steps."""
-        if self.n_jobs == 1:
-            if told != NONE:
-                self.tell(told)
-            return self.sampler.next(self.stream) if more else NONE
+    cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told) except -2 nogil:
+        """Tell the sampler of a sample, if any, and return the next, if there are steps left."""
+        if self.n_threads == 1:
+            return self.tell_and_draw(told)
         acquire(self.sampler_lock)
         try:
             if space.done != NONE:
                 self.busy[space.done] = False
-            if told != NONE:
-                self.tell(told)
-            return self.next_free() if more else NONE
+            return self.free_one(self.tell_and_draw(told))
         finally:
             PyThread_release_lock(self.sampler_lock)
 
-    cdef Py_ssize_t next_free(self) except -2 nogil:
-        """Draw a sample, or take the next one that no other thread is at."""
-        cdef Py_ssize_t i = self.sampler.next(self.stream)
+    cdef Py_ssize_t tell_and_draw(self, Py_ssize_t told) except -2 nogil:
+        if told != NONE:
+            self.tell(told)
+        if self.n_left == 0:
+            return NONE
+        self.n_left -= 1
+        return self.sampler.next(self.stream)
+
+    cdef Py_ssize_t free_one(self, Py_ssize_t i) noexcept nogil:
+        """Take a sample, or the next one that no thread is at."""
+        if i == NONE:
+            return NONE
         while self.busy[i]:
             i = (i + 1) % self.problem.n_samples
         self.busy[i] = True
