@@ -58,7 +58,10 @@ cdef class Workspace:
     cdef bint factored
     # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.
     cdef int64_t n_updates, n_oracle_calls, n_evaluations
-    # The sample that was drawn for the next step, the one whose step has ended, and whether the
-    # sampler has been told of the present one.
-    cdef Py_ssize_t upcoming, done
+    # The sample of the next step, and whether that was asked for during the present one.
+    cdef Py_ssize_t upcoming
     cdef bint told
+    # Of a thread beside others: samples that were drawn, how many of them have been returned, and
+    # the sample that it is at.
+    cdef Py_ssize_t[8] drawn
+    cdef Py_ssize_t n_drawn, n_returned, present

@@ -22,6 +22,8 @@ cdef class MaxGap(CompiledSampler):
         Recompute all gaps every so many epochs.
     """
 
+    most_ahead = 1  # the same sample would be drawn again
+
     cdef MaxTree tree
 
     def reset(self, problem, lam):

@@ -13,6 +13,8 @@ cdef class Sampler:
     cdef readonly Py_ssize_t n_samples
     # Whether `next` and `observe` run without Python, so that nothing can interrupt them.
     cdef bint compiled
+    # How many samples a thread may draw before it tells of the first.
+    cdef Py_ssize_t ahead
 
     cdef Py_ssize_t next(self, RandomStream stream) except -1 nogil
     cdef int observe(self, Py_ssize_t i, double gap) except -1 nogil

@@ -55,6 +55,7 @@ cdef class Sampler:
             raise ValueError(
                 f"refresh_every={refresh_every!r}: expected a positive number of epochs or None")
         self.refresh_every = refresh_every
+        self.ahead = 1
 
     def _options(self):
         return {"refresh_every": self.refresh_every}
@@ -113,6 +114,8 @@ cdef class CompiledSampler(Sampler):
     refresh_every : int or None
     """
 
+    most_ahead = 8
+
     def __init__(self, non_uniformity=0.8, refresh_every=None):
         self._set_options(non_uniformity=non_uniformity, refresh_every=refresh_every)
 
@@ -122,6 +125,7 @@ cdef class CompiledSampler(Sampler):
             raise ValueError(f"non_uniformity={non_uniformity!r}: expected a number in [0, 1]")
         self.non_uniformity = non_uniformity
         # A subclass in Python may replace either method; then the calls must go through Python.
+        self.ahead = self.most_ahead
         self.compiled = (type(self).draw is CompiledSampler.draw
                          and type(self).update is CompiledSampler.update)
 

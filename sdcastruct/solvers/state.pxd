@@ -20,6 +20,7 @@ cdef class State:
     cdef char[::1] busy  # samples that a thread is at
     cdef bint stopped
     cdef Py_ssize_t n_threads  # that this epoch can use
+    cdef Py_ssize_t ahead  # samples that a thread draws at once
     cdef Py_ssize_t n_left  # steps of the epoch that nobody has begun
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
@@ -28,8 +29,9 @@ cdef class State:
     cdef int proceed(self, Workspace space, Py_ssize_t i) except -1 nogil
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told) except -2 nogil
-    cdef Py_ssize_t tell_and_draw(self, Py_ssize_t told) except -2 nogil
-    cdef Py_ssize_t free_one(self, Py_ssize_t i) noexcept nogil
+    cdef int turn_in(self, Workspace space, Py_ssize_t present) except -1 nogil
+    cdef int draw_several(self, Workspace space) except -1 nogil
+    cdef Py_ssize_t draw(self) except -2 nogil
     cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil
     cdef bint loses_writes(self) noexcept nogil

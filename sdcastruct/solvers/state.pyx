@@ -3,8 +3,8 @@
 A solver with a step of its own subclasses `State`, writes `step_on`, which runs without the GIL,
 and says what it knows (`arrays`), what it believes (`estimate`) and what it can prove (`certify`).
 
-With `n_jobs` threads, all of them step at once. A lock lets one at a time draw a sample, and no two
-are ever at the same one. They read the weights while others write. Up to `FEW` threads write them
+With `n_jobs` threads, all of them step at once. A lock lets one at a time draw samples, and no two
+are ever at the same. They read the weights while others write. Up to `FEW` threads write them
 one at a time, so that nothing is lost; more would wait for each other, and write at once.
 """
 
@@ -116,8 +116,10 @@ cdef class State:
         """
         self.stopped = False
         self.n_left = self.problem.n_samples if n_steps is None else n_steps
-        # A thread is at one sample and has drawn the next.
-        self.n_threads = max(1, min(self.n_jobs, self.problem.n_samples // 2))
+        # A thread is at one sample and has drawn others.
+        n = self.problem.n_samples
+        self.n_threads = max(1, min(self.n_jobs, n // 2))
+        self.ahead = max(1, min(self.sampler.ahead, n // (8 * self.n_threads)))
         try:
             if self.n_threads == 1:
                 self._run(self.space)
@@ -131,14 +133,14 @@ cdef class State:
         """Do the steps that are left, alone or beside other threads."""
         cdef Problem problem = self.problem
         cdef Py_ssize_t k = 0, i
-        space.done = NONE
+        space.present, space.n_drawn, space.n_returned = NONE, 0, 0
         with nogil:
             i = self.exchange(space, NONE)
             while i != NONE and not self.stopped:
                 space.told = False
                 self.step_on(problem, space, i)
                 self.proceed(space, i)
-                space.done, i = i, space.upcoming
+                i = space.upcoming
                 if self.n_threads == 1 and k % SIGNAL_INTERVAL == 0:
                     with gil:
                         PyErr_CheckSignals()
@@ -192,33 +194,58 @@ cdef class State:
         """Ask for the memory that a step on sample i will read."""
 
     cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told) except -2 nogil:
-        """Tell the sampler of a sample, if any, and return the next, if there are steps left."""
-        if self.n_threads == 1:
-            return self.tell_and_draw(told)
-        acquire(self.sampler_lock)
-        try:
-            if space.done != NONE:
-                self.busy[space.done] = False
-            return self.free_one(self.tell_and_draw(told))
-        finally:
-            PyThread_release_lock(self.sampler_lock)
+        """Tell the sampler of a sample, if any, and return the next, if there are steps left.
 
-    cdef Py_ssize_t tell_and_draw(self, Py_ssize_t told) except -2 nogil:
-        if told != NONE:
-            self.tell(told)
+        Threads tell of several at once and draw as many: what a sampler knows travels from one
+        processor to the other, which takes longer than a draw.
+        """
+        if self.n_threads == 1:
+            if told != NONE:
+                self.tell(told)
+            return self.draw()
+        if space.n_returned == space.n_drawn:
+            acquire(self.sampler_lock)
+            try:
+                self.turn_in(space, told)
+                self.draw_several(space)
+            finally:
+                PyThread_release_lock(self.sampler_lock)
+        if space.n_drawn == 0:
+            return NONE
+        space.n_returned += 1
+        return space.drawn[space.n_returned - 1]
+
+    cdef int turn_in(self, Workspace space, Py_ssize_t present) except -1 nogil:
+        """Tell the sampler of all samples of the last turn; only the present one is still busy."""
+        cdef Py_ssize_t k
+        if space.present != NONE:
+            self.busy[space.present] = False
+        for k in range(space.n_drawn):
+            self.tell(space.drawn[k])
+            self.busy[space.drawn[k]] = space.drawn[k] == present
+        space.present = present
+        return 0
+
+    cdef int draw_several(self, Workspace space) except -1 nogil:
+        cdef Py_ssize_t i
+        space.n_drawn = space.n_returned = 0
+        while space.n_drawn < self.ahead:
+            i = self.draw()
+            if i == NONE:
+                break
+            while self.busy[i]:
+                i = (i + 1) % self.problem.n_samples
+            self.busy[i] = True
+            space.drawn[space.n_drawn] = i
+            space.n_drawn += 1
+        return 0
+
+    cdef Py_ssize_t draw(self) except -2 nogil:
+        """Return a sample, if there are steps left."""
         if self.n_left == 0:
             return NONE
         self.n_left -= 1
         return self.sampler.next(self.stream)
-
-    cdef Py_ssize_t free_one(self, Py_ssize_t i) noexcept nogil:
-        """Take a sample, or the next one that no thread is at."""
-        if i == NONE:
-            return NONE
-        while self.busy[i]:
-            i = (i + 1) % self.problem.n_samples
-        self.busy[i] = True
-        return i
 
     cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil:
