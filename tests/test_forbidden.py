@@ -119,6 +119,21 @@ def test_training_obeys_the_rules(solver):
     assert_allclose(duality.primal(problem, result.w, 0.1), primal, rtol=ROUNDING)
 
 
+def test_two_halves_that_disagree():
+    """Messages get far smaller than any number of single precision, without any wide score."""
+    T, y = 40, np.zeros(40, int)
+    problem = ChainModel(2, 1, forbidden=[(0, 1), (1, 0)]).bind(
+        [np.repeat([[1.0], [-1.0]], T // 2, axis=0)], [y]
+    )
+    state = SDCA(dual_dtype="float32", epsilon=0.5, search_every=100).init(problem, 1.0)
+    state.step(0)
+    state.w[:2] = 5.0, 0.0
+    searched = state.n_evaluations
+    state.step(0)
+    assert state.n_evaluations == searched
+    assert np.isfinite(state.alpha).all()
+
+
 @pytest.mark.parametrize(
     ("forbidden", "message"),
     [

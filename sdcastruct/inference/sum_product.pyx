@@ -144,13 +144,15 @@ cdef void sum_of_products(const Link *links, Py_ssize_t T, Py_ssize_t K, Py_ssiz
     for j in range(T):
         if links[j].parent < 0:
             continue
-        if count == AT_ONCE or links[j].table != table:
+        if count == AT_ONCE or (count > 0 and links[j].table != table):
             kernels.add_outer(count, rows, columns, K, m + table * K * K)
-            count, table = 0, links[j].table
+            count = 0
+        table = links[j].table
         p = product(links[j], K, f)
         rows[count], columns[count] = p.rows, p.columns
         count += 1
-    kernels.add_outer(count, rows, columns, K, m + table * K * K)
+    if count > 0:
+        kernels.add_outer(count, rows, columns, K, m + table * K * K)
     kernels.multiply(f.E, m, S * K * K)
 
 

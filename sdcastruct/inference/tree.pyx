@@ -28,7 +28,8 @@ from sdcastruct.simd.kernels cimport Storage, kernels
 
 from sdcastruct.inference.rooting import rooted
 
-# Scores of edges that span less can be mixed into tables of single precision as factors.
+# Scores of edges that span less can be mixed into tables of single precision as factors: messages
+# are not smaller than that, unless pairs are forbidden.
 cdef double SAFE_RANGE_OF_FACTORS = 40.0
 
 
@@ -136,7 +137,7 @@ cdef class TreeEngine(Engine):
             sum_of_tables(links, T, K, mu + T * K, m + T * K)
             return False
         sum_of_products(links, T, K, S, f, m + T * K)
-        if f.widest[0] < SAFE_RANGE_OF_FACTORS:
+        if f.widest[0] < SAFE_RANGE_OF_FACTORS and self.allowed is None:
             return True
         self.complete(i, mu, scratch)
         return False

@@ -48,6 +48,11 @@ cdef class Problem:
     cdef void add_truth(self, Py_ssize_t i, double scale, double *m) noexcept nogil
 
 
+# Most samples that a thread draws at once.
+cdef enum:
+    MOST_AHEAD = 8
+
+
 cdef class Workspace:
     cdef double[::1] memory
     cdef double *theta
@@ -63,5 +68,5 @@ cdef class Workspace:
     cdef bint told
     # Of a thread beside others: samples that were drawn, how many of them have been returned, and
     # the sample that it is at.
-    cdef Py_ssize_t[8] drawn
+    cdef Py_ssize_t[MOST_AHEAD] drawn
     cdef Py_ssize_t n_drawn, n_returned, present

@@ -125,9 +125,9 @@ cdef class CompiledSampler(Sampler):
             raise ValueError(f"non_uniformity={non_uniformity!r}: expected a number in [0, 1]")
         self.non_uniformity = non_uniformity
         # A subclass in Python may replace either method; then the calls must go through Python.
-        self.ahead = self.most_ahead
         self.compiled = (type(self).draw is CompiledSampler.draw
                          and type(self).update is CompiledSampler.update)
+        self.ahead = self.most_ahead if self.compiled else 1
 
     def _options(self):
         return {"non_uniformity": self.non_uniformity, "refresh_every": self.refresh_every}

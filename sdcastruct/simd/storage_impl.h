@@ -1,5 +1,5 @@
 /* The kernels of a dual point that is stored as REAL. Included once per type, which says how to get there from a double,
-   ROUNDED(x), and what its kernels are called, STORED(name).                                                        */
+   ROUNDED(x) and ROUNDED_ROW(vector of REAL), and what its kernels are called, STORED(name).                        */
 
 #define CHUNK 256
 

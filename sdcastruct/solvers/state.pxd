@@ -17,11 +17,11 @@ cdef class State:
     cdef list spaces  # one per thread
     cdef PyThread_type_lock sampler_lock  # and of `busy`
     cdef PyThread_type_lock weights_lock
-    cdef char[::1] busy  # samples that a thread is at
+    cdef char[::1] busy  # samples that a thread is at or has drawn
     cdef bint stopped
     cdef Py_ssize_t n_threads  # that this epoch can use
     cdef Py_ssize_t ahead  # samples that a thread draws at once
-    cdef Py_ssize_t n_left  # steps of the epoch that nobody has begun
+    cdef Py_ssize_t n_left  # steps of the epoch that nobody has drawn
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
     cdef int tell(self, Py_ssize_t i) except -1 nogil

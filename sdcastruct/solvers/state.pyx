@@ -8,7 +8,7 @@ are ever at the same. They read the weights while others write. Up to `FEW` thre
 one at a time, so that nothing is lost; more would wait for each other, and write at once.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from cpython.pythread cimport (
     NOWAIT_LOCK,
     WAIT_LOCK,
 )
+
+from sdcastruct.problem.problem cimport MOST_AHEAD
 
 from sdcastruct.solvers import checkpoint
 from sdcastruct.solvers.options import generator
@@ -119,7 +121,7 @@ cdef class State:
         # A thread is at one sample and has drawn others.
         n = self.problem.n_samples
         self.n_threads = max(1, min(self.n_jobs, n // 2))
-        self.ahead = max(1, min(self.sampler.ahead, n // (8 * self.n_threads)))
+        self.ahead = max(1, min(self.sampler.ahead, MOST_AHEAD, n // (8 * self.n_threads)))
         try:
             if self.n_threads == 1:
                 self._run(self.space)
@@ -154,7 +156,7 @@ cdef class State:
         pool = ThreadPoolExecutor(self.n_threads)
         futures = [pool.submit(self._run, space) for space in self.spaces[:self.n_threads]]
         try:
-            for future in futures:
+            for future in as_completed(futures):
                 future.result()
         finally:
             self.stopped = True
@@ -242,7 +244,7 @@ cdef class State:
 
     cdef Py_ssize_t draw(self) except -2 nogil:
         """Return a sample, if there are steps left."""
-        if self.n_left == 0:
+        if self.n_left <= 0:
             return NONE
         self.n_left -= 1
         return self.sampler.next(self.stream)
