@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from sdcastruct.simd.kernels cimport kernels
+from sdcastruct.simd.kernels cimport Place, kernels
 
 from sdcastruct.problem.threads import spread
 
@@ -50,21 +50,25 @@ cdef class Template:
     def __init__(self, attributes, slot_ptr, slot_offset, Py_ssize_t weight_offset,
                  Py_ssize_t width):
         self.n_attributes = attributes.shape[1]
+        value = np.asarray(attributes.data, np.float64)
+        binary = np.all(value == 1.0)
         self.arrays = {
             "slot_ptr": np.asarray(slot_ptr, np.int64),
             "slot_offset": np.asarray(slot_offset, np.int64),
             "entry_ptr": np.asarray(attributes.indptr, np.int64),
             "entry_row": np.asarray(attributes.indices, np.int32),
-            "entry_value": np.asarray(attributes.data, np.float64),
+            "entry_value": np.broadcast_to(1.0, value.shape) if binary else value,
         }
         self.block.width = width
         self.block.weight_offset = weight_offset
         self.block.far = self.n_attributes * width * sizeof(double) > NEAR_BYTES
-        self.block.slot_ptr = <const int64_t *> self.address("slot_ptr", np.int64)
         self.block.slot_offset = <const int64_t *> self.address("slot_offset", np.int64)
         self.block.entry_ptr = <const int64_t *> self.address("entry_ptr", np.int64)
         self.block.entry_row = <const int32_t *> self.address("entry_row", np.int32)
-        self.block.entry_value = <const double *> self.address("entry_value", np.float64)
+        if not binary:
+            self.block.entry_value = <const double *> self.address("entry_value", np.float64)
+        none = np.zeros(len(slot_ptr), np.int64)
+        self._set_places(none, none, none)
 
     def prepare_norms(self, int n_jobs=1):
         """Compute what `norm2` needs, unless that was done; prediction does without."""
@@ -73,13 +77,21 @@ cdef class Template:
         n_samples = len(self.arrays["slot_ptr"]) - 1
         self.arrays.update(_joined(spread(self._gram_of, n_samples, n_jobs)))
         self.block.diagonal = <const double *> self.address("diagonal", np.float64)
-        self.block.pair_ptr = <const int64_t *> self.address("pair_ptr", np.int64)
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
         self.block.pair_value = <const double *> self.address("pair_value", np.float64)
-        self.block.group_ptr = <const int64_t *> self.address("group_ptr", np.int64)
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
         self.block.occurrence_offset = <const int32_t *> self.address("occurrence_offset", np.int32)
         self.block.occurrence_value = <const double *> self.address("occurrence_value", np.float64)
+        groups = self.arrays.pop("group_ptr")
+        self._set_places(self.arrays.pop("pair_ptr"), groups, self.arrays["occurrence_ptr"][groups])
+
+    def _set_places(self, pair_ptr, group_ptr, occurrence_ptr):
+        """Say where the arrays of each sample begin."""
+        slot_ptr = self.arrays["slot_ptr"]
+        entry_ptr = self.arrays["entry_ptr"][slot_ptr]
+        self.arrays["place"] = np.stack(
+            [slot_ptr, entry_ptr, pair_ptr, group_ptr, occurrence_ptr], axis=1)
+        self.block.place = <const Place *> self.address("place", np.int64)
 
     def _gram_of(self, first, last):
         """Return the Gram matrices of some samples, see `_gram`."""
@@ -89,7 +101,7 @@ cdef class Template:
         entries = slice(entry_ptr[0], entry_ptr[slots.stop - slots.start])
         return _gram(self.n_attributes, slot_ptr - slots.start, self.arrays["slot_offset"][slots],
                      entry_ptr - entries.start, self.arrays["entry_row"][entries],
-                     self.arrays["entry_value"][entries])
+                     np.ascontiguousarray(self.arrays["entry_value"][entries]))
 
     cdef size_t address(self, name, dtype) except? 0:
         array = self.arrays[name] = np.ascontiguousarray(self.arrays[name], dtype)
@@ -151,6 +163,12 @@ cdef class Attributes:
         cdef Py_ssize_t k
         for k in range(self.n_blocks):
             kernels.prefetch_sample(self.blocks[k], i)
+
+    cdef void prefetch_weights(self, Py_ssize_t i, const double *w) noexcept nogil:
+        """Ask for the rows of w that `score` will read for sample i."""
+        cdef Py_ssize_t k
+        for k in range(self.n_blocks):
+            kernels.prefetch_weights(self.blocks[k], i, w)
 
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil:
         """Add scale E_m[F] to w."""

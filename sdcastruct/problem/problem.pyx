@@ -24,6 +24,8 @@ from libc.math cimport isfinite
 
 from sdcastruct.simd.kernels cimport kernels
 
+from sdcastruct.simd import memory
+
 
 cdef class Truth:
     """True labellings: where they are 1 among the marginals mu_i and among the scores theta_i.
@@ -88,6 +90,9 @@ cdef class Problem:
 
     cdef int score_into(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil:
         return self.attributes.score(i, w, theta)
+
+    cdef void prefetch_weights(self, Py_ssize_t i, const double *w) noexcept nogil:
+        self.attributes.prefetch_weights(i, w)
 
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                         double *scratch) except -1 nogil:
@@ -381,13 +386,18 @@ cdef class Problem:
         return radii * self.weights
 
 
+cdef Py_ssize_t whole_lines(Py_ssize_t size) noexcept nogil:
+    """Return a number of doubles, not less than `size`, that fills cache lines."""
+    return (size + 7) // 8 * 8
+
+
 cdef class Workspace:
     """Memory for one step on any sample of a problem; one per thread."""
 
     def __init__(self, Problem problem):
-        cdef Py_ssize_t slots = problem.attributes.max_slots
-        cdef Py_ssize_t regions = problem.regions.max_regions
-        self.memory = np.empty(2 * slots + regions + problem.engine.scratch_size)
+        cdef Py_ssize_t slots = whole_lines(problem.attributes.max_slots)
+        cdef Py_ssize_t regions = whole_lines(problem.regions.max_regions)
+        self.memory = memory.empty(2 * slots + regions + problem.engine.scratch_size)
         self.theta = &self.memory[0]
         self.m = self.theta + slots
         self.beta = self.m + slots

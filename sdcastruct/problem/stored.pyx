@@ -11,6 +11,8 @@ import numpy as np
 
 from sdcastruct.simd.kernels cimport kernels
 
+from sdcastruct.simd import memory
+
 
 def empty(Py_ssize_t size, dtype, folder=None):
     """Return an array for marginals, in memory or in a nameless file that lives as long as it.
@@ -23,7 +25,7 @@ def empty(Py_ssize_t size, dtype, folder=None):
         Where the file is made, which is as large as the array.
     """
     if folder is None:
-        return np.empty(size, dtype)
+        return memory.empty(size, dtype)
     with tempfile.TemporaryFile(dir=folder) as file:
         file.truncate(size * np.dtype(dtype).itemsize)
         return np.memmap(file, dtype, "r+", shape=(size,))

@@ -8,6 +8,7 @@
 
 #define KERNELS sdcastruct_kernels_avx2
 #define KERNELS_NAME "avx2"
+#define VECTOR_BYTES 32
 #include "kernels_impl.h"
 
 #if defined(__clang__)

@@ -7,25 +7,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where the arrays of a block begin to be those of a sample. They lie together, because samples come in any order. */
+typedef struct {
+    int64_t slot, entry, pair, group, occurrence;
+} Place;
+
 /* The attribute rows x_s of the slots of one template W, in CSR form, for all samples. */
 typedef struct {
     ptrdiff_t width;              /* number of columns of W, the states of a slot's table */
     int64_t weight_offset;        /* W lies in w from here on, row by row */
     int64_t row_offset;           /* rows of the weights of earlier templates */
     int far;                      /* whether W is too large for a cache nearby, so that it pays to ask for rows ahead */
-    const int64_t *slot_ptr;      /* sample i has the slots slot_ptr[i], ..., slot_ptr[i+1] - 1 */
+    const Place *place;           /* sample i has what is from place[i] on, up to place[i+1] */
     const int64_t *slot_offset;   /* where a slot's table begins in theta_i and m_i */
     const int64_t *entry_ptr;     /* slot s has the entries entry_ptr[s], ..., entry_ptr[s+1] - 1 */
     const int32_t *entry_row;     /* row of W */
-    const double *entry_value;    /* value of the attribute */
+    const double *entry_value;    /* value of the attribute; NULL if all are 1 */
     /* For norm2: the Gram matrix of the attribute rows of a sample, G_st = <x_s, x_t>, without frequent attributes, */
-    const double *diagonal;           /* G_ss */
-    const int64_t *pair_ptr;          /* sample i has the pairs pair_ptr[i], ..., pair_ptr[i+1] - 1 of s < t */
-    const int32_t *pair_offset;       /* two numbers per pair: where the tables of s and of t begin */
+    const double *diagonal;           /* G_ss of every slot */
+    const int32_t *pair_offset;       /* two numbers per pair s < t: where the tables of s and of t begin */
     const double *pair_value;         /* G_st */
     /* and the frequent attributes, whose rows are summed before they are squared. */
-    const int64_t *group_ptr;         /* sample i has the frequent attributes group_ptr[i], ..., group_ptr[i+1] - 1 */
-    const int64_t *occurrence_ptr;    /* attribute g occurs at occurrence_ptr[g], ..., occurrence_ptr[g+1] - 1 */
+    const int64_t *occurrence_ptr;    /* group g is an attribute at occurrence_ptr[g], ..., occurrence_ptr[g+1] - 1, */
     const int32_t *occurrence_offset; /* in the slot whose table begins here */
     const double *occurrence_value;   /* with this value */
 } Block;
@@ -113,6 +116,8 @@ typedef struct {
     double (*norm2)(const Block *block, ptrdiff_t i, const double *m);
     /* Ask for what score, norm2 and add read of sample i, but for the weights */
     void (*prefetch_sample)(const Block *block, ptrdiff_t i);
+    /* and for the rows of W, if they are not near anyway */
+    void (*prefetch_weights)(const Block *block, ptrdiff_t i, const double *w);
     /* W += scale sum_s x_s^T m_s */
     void (*add)(const Block *block, ptrdiff_t i, double scale, const double *m, double *w);
     /* The rows of W that sample i has attributes in: W_r = 0 */

@@ -1,21 +1,26 @@
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "sdcastruct/simd/kernels.h" nogil:
+    ctypedef struct Place:
+        int64_t slot
+        int64_t entry
+        int64_t pair
+        int64_t group
+        int64_t occurrence
+
     ctypedef struct Block:
         Py_ssize_t width
         int64_t weight_offset
         int64_t row_offset
         int far
-        const int64_t *slot_ptr
+        const Place *place
         const int64_t *slot_offset
         const int64_t *entry_ptr
         const int32_t *entry_row
         const double *entry_value
         const double *diagonal
-        const int64_t *pair_ptr
         const int32_t *pair_offset
         const double *pair_value
-        const int64_t *group_ptr
         const int64_t *occurrence_ptr
         const int32_t *occurrence_offset
         const double *occurrence_value
@@ -80,6 +85,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
                       double *theta) noexcept nogil
         double (*norm2)(const Block *block, Py_ssize_t i, const double *m) noexcept nogil
         void (*prefetch_sample)(const Block *block, Py_ssize_t i) noexcept nogil
+        void (*prefetch_weights)(const Block *block, Py_ssize_t i, const double *w) noexcept nogil
         void (*add)(const Block *block, Py_ssize_t i, double scale, const double *m,
                     double *w) noexcept nogil
         void (*clear)(const Block *block, Py_ssize_t i, double *w) noexcept nogil

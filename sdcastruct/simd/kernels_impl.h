@@ -1,5 +1,5 @@
 /* The kernels of kernels.h in plain C. Included by one file per instruction set, which defines KERNELS (the name of
-   the table) and KERNELS_NAME.                                                                                      */
+   the table), KERNELS_NAME, and VECTOR_BYTES, the length of its vectors.                                            */
 #include "kernels.h"
 #include "vecmath.h"
 
@@ -22,13 +22,13 @@ static void vector_log(const double *restrict x, double *restrict out, ptrdiff_t
 }
 
 #if defined(__GNUC__)
-#define PREFETCH(ADDRESS) __builtin_prefetch(ADDRESS)
+#define PREFETCH(ADDRESS) __builtin_prefetch(ADDRESS, 0, 2) /* into the second cache: the first is small */
 #else
 #define PREFETCH(ADDRESS)
 #endif
 #define PAGE 4096
 #define LINE 64
-#define LINES_PER_PAGE 4
+#define LINES_PER_PAGE 64
 
 static void prefetch(const void *address, ptrdiff_t n_bytes) {
     const char *end = (const char *)address + n_bytes;
@@ -55,19 +55,6 @@ static double dot(const double *x, const double *y, ptrdiff_t n) {
     return sum;
 }
 
-static void subtract(const double *restrict x, double *restrict y, const double *restrict a, ptrdiff_t n,
-                     double *along_x, double *along_y) {
-    double sum_x = 0.0, sum_y = 0.0;
-#pragma omp simd reduction(+ : sum_x, sum_y)
-    for (ptrdiff_t j = 0; j < n; j++) {
-        y[j] -= x[j];
-        sum_x += a[j] * x[j];
-        sum_y += a[j] * y[j];
-    }
-    *along_x = sum_x;
-    *along_y = sum_y;
-}
-
 SDCA_INLINE double sum_of(const double *x, ptrdiff_t n) {
     double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
@@ -92,11 +79,6 @@ static void divide(const double *restrict x, const double *y, double *out, ptrdi
     for (ptrdiff_t j = 0; j < n; j++) out[j] = y[j] > 0.0 ? x[j] / y[j] : 0.0;
 }
 
-static void transpose(const double *restrict E, ptrdiff_t k, double *restrict out) {
-    for (ptrdiff_t i = 0; i < k; i++)
-        for (ptrdiff_t j = 0; j < k; j++) out[i * k + j] = E[j * k + i];
-}
-
 static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff_t n) {
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
@@ -106,22 +88,22 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
 
 #define REAL double
 #define ROUNDED(x) (x)
-#define ROUNDED_ROW(row) (row)
+#define ROUNDED_SUM(a, b) ((a) + (b))
 #define STORED(name) name##_float64
 #include "storage_impl.h"
 #undef REAL
 #undef ROUNDED
-#undef ROUNDED_ROW
+#undef ROUNDED_SUM
 #undef STORED
 
 #define REAL float
 #define ROUNDED(x) (((float)(x) + TINY_FLOAT) - TINY_FLOAT) /* no subnormals: they are slow */
-#define ROUNDED_ROW(row) (((row) + TINY_FLOAT) - TINY_FLOAT)
+#define ROUNDED_SUM(a, b) (((a) + ((b) + TINY_FLOAT)) - TINY_FLOAT)
 #define STORED(name) name##_float32
 #include "storage_impl.h"
 #undef REAL
 #undef ROUNDED
-#undef ROUNDED_ROW
+#undef ROUNDED_SUM
 #undef STORED
 
 #define STORAGE(TYPE, SUFFIX)                                 \
@@ -262,6 +244,7 @@ const Kernels KERNELS = {
     .score = score,
     .norm2 = norm2,
     .prefetch_sample = prefetch_sample,
+    .prefetch_weights = prefetch_weights,
     .add = add,
     .clear = clear,
     .catch_up = catch_up,

@@ -1,28 +1,34 @@
 /* Kernels on rows of a few numbers, one per state of a table.
 
-   A row is cut into vectors of four, of which the last one ends where the row ends: it may overlap the one before, so
-   that nothing is left over for a slow loop. How many vectors there are is a constant wherever these functions are
-   inlined, so that their loops are unrolled and rows stay in registers. Rows of more than 32 numbers come in parts.  */
+   A row is cut into vectors of the processor's length, of which the last one ends where the row ends: it may overlap
+   the one before, so that nothing is left over for a slow loop. How many vectors there are is a constant wherever these
+   functions are inlined, so that their loops are unrolled and rows stay in registers. Long rows come in parts.       */
 
+#define DOUBLES (VECTOR_BYTES / 8)
 #define MOST_VECTORS 8
 
-/* CALL(n) for each part of a row of `width` numbers: n vectors of its `columns` numbers from `begin` on. */
-#define OVER_PARTS(CALL) OVER_PARTS_OF(4, CALL)
-#define OVER_PARTS_OF(LANES, CALL)                                                              \
-    for (ptrdiff_t begin = 0; begin < width; begin += (LANES) * MOST_VECTORS) {                 \
-        const ptrdiff_t left = width - begin;                                                   \
-        const ptrdiff_t columns = left < (LANES) * MOST_VECTORS ? left : (LANES) * MOST_VECTORS; \
+/* CALL(n) for each part of a row of `width` numbers: n vectors of its `columns` numbers from `begin` on. The parts are
+   about equally long, with at most MOST vectors each.                                                               */
+#define OVER_PARTS(CALL) OVER_PARTS_OF(DOUBLES, MOST_VECTORS, CALL)
+#define OVER_PARTS_OF(LANES, MOST, CALL)                                                        \
+    for (ptrdiff_t begin = 0, most = part_length(width, LANES, MOST); begin < width; begin += most) { \
+        const ptrdiff_t columns = width - begin < most ? width - begin : most;                  \
         switch ((columns + (LANES) - 1) / (LANES)) {                                            \
-            case 1: CALL(1); break;                                                             \
-            case 2: CALL(2); break;                                                             \
-            case 3: CALL(3); break;                                                             \
-            case 4: CALL(4); break;                                                             \
-            case 5: CALL(5); break;                                                             \
-            case 6: CALL(6); break;                                                             \
-            case 7: CALL(7); break;                                                             \
-            case 8: CALL(8); break;                                                             \
+            case 1: { CALL(1); } break;                                                             \
+            case 2: { CALL(2); } break;                                                         \
+            case 3: { CALL(3); } break;                                                         \
+            case 4: { CALL(4); } break;                                                         \
+            case 5: { CALL(5); } break;                                                         \
+            case 6: { CALL(6); } break;                                                         \
+            case 7: { CALL(7); } break;                                                         \
+            case 8: { CALL(8); } break;                                                         \
         }                                                                                       \
     }
+
+SDCA_INLINE ptrdiff_t part_length(ptrdiff_t width, ptrdiff_t lanes, ptrdiff_t most) {
+    const ptrdiff_t vectors = (width + lanes - 1) / lanes, parts = (vectors + most - 1) / most;
+    return (vectors + parts - 1) / parts * lanes;
+}
 
 /* Where vector v of a row of at least one vector begins. */
 #define COLUMN_OF(V, LANES) ((V) < n - 1 ? (V) * (LANES) : columns - (LANES))
@@ -34,69 +40,90 @@
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are never passed: all functions that take them are inlined */
 #endif
-typedef double Vector __attribute__((vector_size(32)));
-typedef double UnalignedVector __attribute__((vector_size(32), aligned(8)));
+typedef double Vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef double UnalignedVector __attribute__((vector_size(VECTOR_BYTES), aligned(8)));
 #define LOAD(X) ((Vector) * (const UnalignedVector *)(X))
 #define STORE(V, X) (*(UnalignedVector *)(X) = (V))
 #define LANE(V, L) (V)[L]
 #define ADD(A, B) ((A) + (B))
+#define SUBTRACT(A, B) ((A) - (B))
 #define MULTIPLY(A, B) ((A) * (B))
+SDCA_INLINE Vector all(double a) { return a - (Vector){0.0}; }
 #else
 typedef struct {
-    double lane[4];
+    double lane[DOUBLES];
 } Vector;
-SDCA_INLINE Vector LOAD(const double *x) { return (Vector){{x[0], x[1], x[2], x[3]}}; }
-SDCA_INLINE void STORE(Vector v, double *x) { memcpy(x, v.lane, sizeof v.lane); }
 #define LANE(V, L) (V).lane[L]
+#define OVER_LANES(V, EXPRESSION) \
+    for (int l = 0; l < DOUBLES; l++) (V).lane[l] = (EXPRESSION)
+SDCA_INLINE Vector LOAD(const double *x) {
+    Vector v;
+    OVER_LANES(v, x[l]);
+    return v;
+}
+SDCA_INLINE void STORE(Vector v, double *x) { memcpy(x, v.lane, sizeof v.lane); }
 SDCA_INLINE Vector ADD(Vector a, Vector b) {
-    for (int l = 0; l < 4; l++) a.lane[l] += b.lane[l];
+    OVER_LANES(a, a.lane[l] + b.lane[l]);
+    return a;
+}
+SDCA_INLINE Vector SUBTRACT(Vector a, Vector b) {
+    OVER_LANES(a, a.lane[l] - b.lane[l]);
     return a;
 }
 SDCA_INLINE Vector MULTIPLY(Vector a, Vector b) {
-    for (int l = 0; l < 4; l++) a.lane[l] *= b.lane[l];
+    OVER_LANES(a, a.lane[l] * b.lane[l]);
     return a;
+}
+SDCA_INLINE Vector all(double a) {
+    Vector v;
+    OVER_LANES(v, a);
+    return v;
 }
 #endif
 
-SDCA_INLINE Vector all(double a) {
-    Vector v;
-    for (int l = 0; l < 4; l++) LANE(v, l) = a;
-    return v;
+SDCA_INLINE double sum_of_lanes(Vector v) {
+    double sum = LANE(v, 0);
+    for (int l = 1; l < DOUBLES; l++) sum += LANE(v, l);
+    return sum;
 }
 
-SDCA_INLINE double sum_of_lanes(Vector v) { return (LANE(v, 0) + LANE(v, 1)) + (LANE(v, 2) + LANE(v, 3)); }
-
-/* The last vector of a row. Rows of less than four numbers go on with zeros. */
+/* The last vector of a row. Rows that are shorter than a vector go on with zeros. */
 SDCA_INLINE Vector load_last(SHAPE, const double *row) {
-    if (columns >= 4) return LOAD(row + columns - 4);
+    if (n > 1 || columns >= DOUBLES) return LOAD(row + columns - DOUBLES);
     Vector v = all(0.0);
     for (int l = 0; l < columns; l++) LANE(v, l) = row[l];
     return v;
 }
 
 SDCA_INLINE void load_row(SHAPE, const double *row, Vector *x) {
-    for (int v = 0; v < n - 1; v++) x[v] = LOAD(row + 4 * v);
+    for (int v = 0; v < n - 1; v++) x[v] = LOAD(row + DOUBLES * v);
     x[n - 1] = load_last(SAME_SHAPE, row);
 }
 
 SDCA_INLINE void store_row(SHAPE, const Vector *x, double *row) {
-    for (int v = 0; v < n - 1; v++) STORE(x[v], row + 4 * v);
-    if (columns >= 4)
-        STORE(x[n - 1], row + columns - 4);
+    for (int v = 0; v < n - 1; v++) STORE(x[v], row + DOUBLES * v);
+    if (n > 1 || columns >= DOUBLES)
+        STORE(x[n - 1], row + columns - DOUBLES);
     else
         for (int l = 0; l < columns; l++) row[l] = LANE(x[n - 1], l);
 }
 
 /* x += a row */
 SDCA_INLINE void add_row(SHAPE, double a, const double *row, Vector *x) {
-    for (int v = 0; v < n - 1; v++) x[v] = ADD(x[v], MULTIPLY(all(a), LOAD(row + 4 * v)));
+    for (int v = 0; v < n - 1; v++) x[v] = ADD(x[v], MULTIPLY(all(a), LOAD(row + DOUBLES * v)));
     x[n - 1] = ADD(x[n - 1], MULTIPLY(all(a), load_last(SAME_SHAPE, row)));
+}
+
+/* x += row */
+SDCA_INLINE void add_whole_row(SHAPE, const double *row, Vector *x) {
+    for (int v = 0; v < n - 1; v++) x[v] = ADD(x[v], LOAD(row + DOUBLES * v));
+    x[n - 1] = ADD(x[n - 1], load_last(SAME_SHAPE, row));
 }
 
 /* Ones, but zeros where the last vector overlaps the one before: what a sum must not count twice. */
 SDCA_INLINE Vector not_repeated(SHAPE) {
     Vector ones = all(1.0);
-    for (int l = 0; l < 4 * n - columns && columns >= 4; l++) LANE(ones, l) = 0.0;
+    for (int l = 0; l < DOUBLES * n - columns && columns >= DOUBLES; l++) LANE(ones, l) = 0.0;
     return ones;
 }
 
@@ -107,20 +134,67 @@ SDCA_INLINE Vector products(const int n, const Vector *x, const Vector *y, Vecto
     return sum;
 }
 
-/* out += sum_e value[e] row_e, where row_e is the row index[e], or e where there is no index, of a table */
-SDCA_INLINE void add_rows_to(SHAPE, int64_t first, int64_t last, const double *value, const int32_t *index,
-                             ptrdiff_t stride, const double *table, double *out) {
+/* Up to so many vectors to a row, two rows are summed beside each other: a processor waits for each term of a sum. */
+#define FEW_VECTORS 6
+
+/* sum += sum_e value[e] row_e, where row_e is the row index[e], or e where there is no index, of a table; without
+   values they are 1                                                                                                 */
+SDCA_INLINE void add_rows(SHAPE, int64_t first, int64_t last, const double *value, const int32_t *index,
+                          ptrdiff_t stride, const double *table, Vector *sum) {
+#define ADD_ROW(E, SUM)                                                  \
+    {                                                                    \
+        const double *row = table + (index ? index[E] : (E)) * stride;   \
+        if (value)                                                       \
+            add_row(SAME_SHAPE, value[E], row, SUM);                     \
+        else                                                             \
+            add_whole_row(SAME_SHAPE, row, SUM);                         \
+    }
+    int64_t e = first;
+    if (n <= FEW_VECTORS) {
+        Vector odd[MOST_VECTORS];
+        for (int v = 0; v < n; v++) odd[v] = all(0.0);
+        for (; e + 1 < last; e += 2) {
+            ADD_ROW(e, sum)
+            ADD_ROW(e + 1, odd)
+        }
+        for (int v = 0; v < n; v++) sum[v] = ADD(sum[v], odd[v]);
+    }
+    for (; e < last; e++) ADD_ROW(e, sum)
+#undef ADD_ROW
+}
+
+SDCA_INLINE void combine_rows(SHAPE, const double *a, const double *E, ptrdiff_t k, double *out) {
     Vector sum[MOST_VECTORS];
-    load_row(SAME_SHAPE, out, sum);
-    for (int64_t e = first; e < last; e++) add_row(SAME_SHAPE, value[e], table + (index ? index[e] : e) * stride, sum);
+    for (int v = 0; v < n; v++) sum[v] = all(0.0);
+    add_rows(SAME_SHAPE, 0, k, a, NULL, k, E, sum);
     store_row(SAME_SHAPE, sum, out);
 }
 
 static void vector_matrix(const double *restrict a, const double *restrict E, ptrdiff_t k, double *restrict out) {
     const ptrdiff_t width = k;
-    memset(out, 0, (size_t)k * sizeof *out);
-#define VECTOR_MATRIX(N) add_rows_to(N, columns, 0, k, a, NULL, k, E + begin, out + begin)
+#define VECTOR_MATRIX(N) combine_rows(N, columns, a, E + begin, k, out + begin)
     OVER_PARTS(VECTOR_MATRIX)
+}
+
+/* Squares of whole vectors; the last ones may have been done before. */
+static void transpose(const double *restrict E, ptrdiff_t k, double *restrict out) {
+    if (k < DOUBLES) {
+        for (ptrdiff_t i = 0; i < k; i++)
+            for (ptrdiff_t j = 0; j < k; j++) out[i * k + j] = E[j * k + i];
+        return;
+    }
+    for (ptrdiff_t i = 0; i < k; i += DOUBLES) {
+        const ptrdiff_t top = i < k - DOUBLES ? i : k - DOUBLES;
+        for (ptrdiff_t j = 0; j < k; j += DOUBLES) {
+            const ptrdiff_t left = j < k - DOUBLES ? j : k - DOUBLES;
+            Vector row[DOUBLES], column;
+            for (int r = 0; r < DOUBLES; r++) row[r] = LOAD(E + (top + r) * k + left);
+            for (int c = 0; c < DOUBLES; c++) {
+                for (int r = 0; r < DOUBLES; r++) LANE(column, r) = LANE(row[r], c);
+                STORE(column, out + (left + c) * k + top);
+            }
+        }
+    }
 }
 
 /* Two rows at a time, so that the processor need not wait for each sum. */
@@ -144,7 +218,7 @@ SDCA_INLINE void outer_rows(SHAPE, int count, const double *const *a, const doub
 static void add_outer(int count, const double *const *a, const double *const *y, ptrdiff_t k, double *restrict out) {
     const ptrdiff_t width = k;
 #define ADD_OUTER(N) outer_rows(N, columns, count, a, y, begin, k, out + begin)
-    OVER_PARTS(ADD_OUTER)
+    OVER_PARTS_OF(DOUBLES, MOST_VECTORS / 2, ADD_OUTER) /* two rows of sums and one of factors stay in registers */
 }
 
 SDCA_INLINE void scale_rows(SHAPE, const double *a, const double *E, const double *y, ptrdiff_t k, double *pair) {
@@ -185,41 +259,83 @@ static void pair_table(const double *a, const double *E, const double *restrict 
     OVER_PARTS(PAIR_TABLE)
 }
 
-/* Rows of weights are scattered over megabytes: ask for those of slot s ahead of time. */
-#define PREFETCH_ROWS(BLOCK, S, W)                                                           \
-    for (int64_t e = (BLOCK)->entry_ptr[S]; e < (BLOCK)->entry_ptr[(S) + 1]; e++) {          \
-        const double *row = (W) + (BLOCK)->entry_row[e] * (BLOCK)->width;                    \
-        for (ptrdiff_t j = 0; j < columns; j += 8) PREFETCH(row + j);                        \
-        PREFETCH(row + columns - 1);                                                         \
-    }
+/* Four sums at a time, because a processor waits for each term of a single one. */
+#define SUMS 4
 
-SDCA_INLINE void score_part(SHAPE, const Block *block, ptrdiff_t i, const double *W, double *theta) {
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
-        if (block->far && s + 1 < block->slot_ptr[i + 1]) PREFETCH_ROWS(block, s + 1, W)
-        add_rows_to(SAME_SHAPE, block->entry_ptr[s], block->entry_ptr[s + 1], block->entry_value, block->entry_row,
-                    block->width, W, theta + block->slot_offset[s]);
+static void subtract(const double *restrict x, double *restrict y, const double *restrict a, ptrdiff_t n,
+                     double *along_x, double *along_y) {
+    Vector sum_x[SUMS], sum_y[SUMS];
+    ptrdiff_t j = 0;
+    for (int s = 0; s < SUMS; s++) sum_x[s] = sum_y[s] = all(0.0);
+    for (; j + SUMS * DOUBLES <= n; j += SUMS * DOUBLES)
+        for (int s = 0; s < SUMS; s++) {
+            const ptrdiff_t begin = j + s * DOUBLES;
+            const Vector from = LOAD(x + begin), along = LOAD(a + begin), change = SUBTRACT(LOAD(y + begin), from);
+            STORE(change, y + begin);
+            sum_x[s] = ADD(sum_x[s], MULTIPLY(along, from));
+            sum_y[s] = ADD(sum_y[s], MULTIPLY(along, change));
+        }
+    *along_x = sum_of_lanes(ADD(ADD(sum_x[0], sum_x[1]), ADD(sum_x[2], sum_x[3])));
+    *along_y = sum_of_lanes(ADD(ADD(sum_y[0], sum_y[1]), ADD(sum_y[2], sum_y[3])));
+    for (; j < n; j++) {
+        y[j] -= x[j];
+        *along_x += a[j] * x[j];
+        *along_y += a[j] * y[j];
     }
 }
 
+/* Rows of weights are scattered over megabytes, and there are too many of them to wait for each. */
+static void prefetch_weights(const Block *block, ptrdiff_t i, const double *w) {
+    const double *W = w + block->weight_offset;
+    if (!block->far) return;
+    for (int64_t e = block->place[i].entry; e < block->place[i + 1].entry; e++) {
+        const double *row = W + block->entry_row[e] * block->width;
+        for (ptrdiff_t j = 0; j < block->width; j += LINE / 8) PREFETCH(row + j);
+        PREFETCH(row + block->width - 1);
+    }
+}
+
+SDCA_INLINE void score_part(SHAPE, const Block *block, ptrdiff_t i, const double *value, const double *W,
+                            double *theta) {
+    for (int64_t s = block->place[i].slot; s < block->place[i + 1].slot; s++) {
+        Vector sum[MOST_VECTORS];
+        load_row(SAME_SHAPE, theta + block->slot_offset[s], sum);
+        add_rows(SAME_SHAPE, block->entry_ptr[s], block->entry_ptr[s + 1], value, block->entry_row, block->width, W,
+                 sum);
+        store_row(SAME_SHAPE, sum, theta + block->slot_offset[s]);
+    }
+}
+
+/* With and without values apart, so that no loop has to ask. */
+#define BY_VALUES(PART, ...)                                        \
+    if (block->entry_value)                                         \
+        PART(__VA_ARGS__, block->entry_value, weights, slots);      \
+    else                                                            \
+        PART(__VA_ARGS__, NULL, weights, slots)
+
 static void score(const Block *block, ptrdiff_t i, const double *w, double *theta) {
     const ptrdiff_t width = block->width;
-#define SCORE(N) score_part(N, columns, block, i, w + block->weight_offset + begin, theta + begin)
+#define SCORE(N)                                                           \
+    const double *weights = w + block->weight_offset + begin;              \
+    double *slots = theta + begin;                                         \
+    BY_VALUES(score_part, N, columns, block, i)
     OVER_PARTS(SCORE)
 }
 
 SDCA_INLINE double norm2_part(SHAPE, const Block *block, ptrdiff_t i, const double *m) {
+    const Place from = block->place[i], to = block->place[i + 1];
     const Vector once = not_repeated(SAME_SHAPE);
     Vector total = all(0.0), x[MOST_VECTORS], y[MOST_VECTORS];
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
+    for (int64_t s = from.slot; s < to.slot; s++) {
         load_row(SAME_SHAPE, m + block->slot_offset[s], x);
         total = ADD(total, MULTIPLY(all(block->diagonal[s]), products(n, x, x, once)));
     }
-    for (int64_t p = block->pair_ptr[i]; p < block->pair_ptr[i + 1]; p++) {
+    for (int64_t p = from.pair; p < to.pair; p++) {
         load_row(SAME_SHAPE, m + block->pair_offset[2 * p], x);
         load_row(SAME_SHAPE, m + block->pair_offset[2 * p + 1], y);
         total = ADD(total, MULTIPLY(all(2.0 * block->pair_value[p]), products(n, x, y, once)));
     }
-    for (int64_t g = block->group_ptr[i]; g < block->group_ptr[i + 1]; g++) {
+    for (int64_t g = from.group; g < to.group; g++) {
         for (int v = 0; v < n; v++) x[v] = all(0.0);
         for (int64_t o = block->occurrence_ptr[g]; o < block->occurrence_ptr[g + 1]; o++)
             add_row(SAME_SHAPE, block->occurrence_value[o], m + block->occurrence_offset[o], x);
@@ -239,32 +355,30 @@ static double norm2(const Block *block, ptrdiff_t i, const double *m) {
 #define PREFETCH_BETWEEN(ARRAY, FIRST, LAST) prefetch((ARRAY) + (FIRST), ((LAST) - (FIRST)) * (ptrdiff_t)sizeof *(ARRAY))
 
 static void prefetch_sample(const Block *block, ptrdiff_t i) {
-    const int64_t first_slot = block->slot_ptr[i], end_slot = block->slot_ptr[i + 1];
-    PREFETCH_BETWEEN(block->slot_offset, first_slot, end_slot);
-    PREFETCH_BETWEEN(block->entry_ptr, first_slot, end_slot + 1);
-    PREFETCH_BETWEEN(block->entry_row, block->entry_ptr[first_slot], block->entry_ptr[end_slot]);
-    PREFETCH_BETWEEN(block->entry_value, block->entry_ptr[first_slot], block->entry_ptr[end_slot]);
+    const Place from = block->place[i], to = block->place[i + 1];
+    PREFETCH_BETWEEN(block->slot_offset, from.slot, to.slot);
+    PREFETCH_BETWEEN(block->entry_ptr, from.slot, to.slot + 1);
+    PREFETCH_BETWEEN(block->entry_row, from.entry, to.entry);
+    if (block->entry_value) PREFETCH_BETWEEN(block->entry_value, from.entry, to.entry);
     if (!block->diagonal) return;
-    const int64_t *pair = block->pair_ptr + i, *group = block->group_ptr + i;
-    PREFETCH_BETWEEN(block->diagonal, first_slot, end_slot);
-    PREFETCH_BETWEEN(block->pair_offset, 2 * pair[0], 2 * pair[1]);
-    PREFETCH_BETWEEN(block->pair_value, pair[0], pair[1]);
-    if (group[0] < group[1]) {
-        const int64_t first = block->occurrence_ptr[group[0]], last = block->occurrence_ptr[group[1]];
-        PREFETCH_BETWEEN(block->occurrence_offset, first, last);
-        PREFETCH_BETWEEN(block->occurrence_value, first, last);
-    }
+    PREFETCH_BETWEEN(block->diagonal, from.slot, to.slot);
+    PREFETCH_BETWEEN(block->pair_offset, 2 * from.pair, 2 * to.pair);
+    PREFETCH_BETWEEN(block->pair_value, from.pair, to.pair);
+    PREFETCH_BETWEEN(block->occurrence_ptr, from.group, to.group + 1);
+    PREFETCH_BETWEEN(block->occurrence_offset, from.occurrence, to.occurrence);
+    PREFETCH_BETWEEN(block->occurrence_value, from.occurrence, to.occurrence);
 }
 
-SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, const double *m, double *W) {
-    for (int64_t s = block->slot_ptr[i]; s < block->slot_ptr[i + 1]; s++) {
+SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, const double *value, double *W,
+                          const double *m) {
+    for (int64_t s = block->place[i].slot; s < block->place[i + 1].slot; s++) {
         Vector x[MOST_VECTORS], row[MOST_VECTORS];
         load_row(SAME_SHAPE, m + block->slot_offset[s], x);
+        for (int v = 0; v < n; v++) x[v] = MULTIPLY(all(scale), x[v]);
         for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
-            const Vector factor = all(scale * block->entry_value[e]);
             double *weights = W + block->entry_row[e] * block->width;
             load_row(SAME_SHAPE, weights, row);
-            for (int v = 0; v < n; v++) row[v] = ADD(row[v], MULTIPLY(factor, x[v]));
+            for (int v = 0; v < n; v++) row[v] = ADD(row[v], value ? MULTIPLY(all(value[e]), x[v]) : x[v]);
             store_row(SAME_SHAPE, row, weights);
         }
     }
@@ -272,14 +386,17 @@ SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, 
 
 static void add(const Block *block, ptrdiff_t i, double scale, const double *m, double *w) {
     const ptrdiff_t width = block->width;
-#define ADD_PART(N) add_part(N, columns, block, i, scale, m + begin, w + block->weight_offset + begin)
+#define ADD_PART(N)                                                        \
+    double *weights = w + block->weight_offset + begin;                    \
+    const double *slots = m + begin;                                       \
+    BY_VALUES(add_part, N, columns, block, i, scale)
     OVER_PARTS(ADD_PART)
 }
 
 static void clear(const Block *block, ptrdiff_t i, double *w) {
     const ptrdiff_t width = block->width;
     double *W = w + block->weight_offset;
-    for (int64_t e = block->entry_ptr[block->slot_ptr[i]]; e < block->entry_ptr[block->slot_ptr[i + 1]]; e++)
+    for (int64_t e = block->place[i].entry; e < block->place[i + 1].entry; e++)
         memset(W + block->entry_row[e] * width, 0, (size_t)width * sizeof *W);
 }
 
@@ -288,7 +405,7 @@ static void catch_up(const Block *block, ptrdiff_t i, double total, const double
     const double *D = d + block->weight_offset;
     double *W = w + block->weight_offset;
     last += block->row_offset;
-    for (int64_t e = block->entry_ptr[block->slot_ptr[i]]; e < block->entry_ptr[block->slot_ptr[i + 1]]; e++) {
+    for (int64_t e = block->place[i].entry; e < block->place[i + 1].entry; e++) {
         const int32_t r = block->entry_row[e];
         if (last[r] != total) {
             axpy(last[r] - total, D + r * width, W + r * width, width);

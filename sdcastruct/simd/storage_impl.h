@@ -1,5 +1,5 @@
 /* The kernels of a dual point that is stored as REAL. Included once per type, which says how to get there from a double,
-   ROUNDED(x) and ROUNDED_ROW(vector of REAL), and what its kernels are called, STORED(name).                        */
+   ROUNDED(x), for vectors of REAL ROUNDED_SUM(a, b), and what its kernels are called, STORED(name).                 */
 
 #define CHUNK 256
 
@@ -33,9 +33,9 @@ SDCA_INLINE void STORED(mix_columns)(ptrdiff_t columns, REAL *alpha, const doubl
 }
 
 #if defined(__GNUC__)
-#define LANES (32 / (int)sizeof(REAL))
-typedef REAL STORED(Wide) __attribute__((vector_size(32)));
-typedef REAL STORED(UnalignedWide) __attribute__((vector_size(32), aligned(sizeof(REAL))));
+#define LANES (VECTOR_BYTES / (int)sizeof(REAL))
+typedef REAL STORED(Wide) __attribute__((vector_size(VECTOR_BYTES)));
+typedef REAL STORED(UnalignedWide) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL))));
 
 /* The same in n vectors. A row is read before it is written, because the last one may overlap the one before. */
 SDCA_INLINE void STORED(mix_rows)(SHAPE, REAL *alpha, const double *a, const REAL *E, const double *y, double gamma,
@@ -49,7 +49,7 @@ SDCA_INLINE void STORED(mix_rows)(SHAPE, REAL *alpha, const double *a, const REA
         for (int v = 0; v < n; v++) {
             const STORED(Wide) old = *(STORED(UnalignedWide) *)(alpha + COLUMN_OF(v, LANES));
             const STORED(Wide) table = *(const STORED(UnalignedWide) *)(E + COLUMN_OF(v, LANES));
-            row[v] = ROUNDED_ROW(rest * old + factor * (x[v] * table));
+            row[v] = ROUNDED_SUM(rest * old, factor * (x[v] * table));
         }
         for (int v = 0; v < n; v++) *(STORED(UnalignedWide) *)(alpha + COLUMN_OF(v, LANES)) = row[v];
     }
@@ -66,7 +66,7 @@ static void STORED(mix_pair)(void *alpha, const double *a, const void *E, const 
         STORED(mix_columns)(MIX_ARGUMENTS);   \
     else                                      \
         STORED(mix_rows)(N, MIX_ARGUMENTS)
-    OVER_PARTS_OF(LANES, MIX_ROWS)
+    OVER_PARTS_OF(LANES, MOST_VECTORS, MIX_ROWS)
 #undef MIX_ROWS
 #undef LANES
 #else

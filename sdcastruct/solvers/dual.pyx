@@ -13,6 +13,7 @@ import numpy as np
 
 from sdcastruct.problem import batch
 from sdcastruct.samplers.weighted import UNKNOWN_GAP
+from sdcastruct.simd import memory
 from sdcastruct.solvers.result import Certificate
 
 
@@ -33,8 +34,8 @@ cdef class DualState(State):
 
     def begin(self, gaps=None):
         """Get ready at the dual point; gaps that are not given count as unknown."""
-        self.w = np.empty(self.problem.dim)
-        self.m = np.empty(self.problem.n_slot_marginals)
+        self.w = memory.empty(self.problem.dim)
+        self.m = memory.empty(self.problem.n_slot_marginals)
         self.entropies = np.empty(self.problem.n_samples)
         self.gaps = np.full(self.problem.n_samples, UNKNOWN_GAP) if gaps is None else gaps
         self.w_view, self.m_view = self.w, self.m

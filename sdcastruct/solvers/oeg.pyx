@@ -147,6 +147,7 @@ cdef class OEGState(DualState):
         cdef double log_z = 0.0, entropy, gain, noise, gap, along, eta = self.etas_view[i]
         cdef Py_ssize_t j
 
+        problem.prefetch_weights(i, &self.w_view[0])
         problem.score_into(i, &self.w_view[0], space.theta)
         for j in range(n_slots):
             direction[j] = space.theta[j] - theta[j]

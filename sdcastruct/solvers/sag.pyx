@@ -171,6 +171,7 @@ cdef class SAGState(State):
         cdef double log_z = 0.0, a, c
         cdef bint seen = self.lipschitz_view[i] > 0.0
 
+        problem.prefetch_weights(i, &self.v_view[0])
         problem.attributes.catch_up(i, self.total, &self.d_view[0], &self.last_view[0],
                                     &self.v_view[0])
         problem.score_into(i, &self.v_view[0], space.theta)

@@ -249,8 +249,10 @@ cdef class SDCAState(DualState):
         cdef double log_z = 0.0, score = 0.0, gap, gamma, error
         cdef Objective f
 
+        self.prefetch_alpha(i, 0)
         problem.score_into(i, w, space.theta)
         problem.expect_into(i, space.theta, space.m, &log_z, space)
+        self.prefetch_alpha(i, 1)
         kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
         f.curvature = problem.norm2(i, space.m) / lam_n
         f.entropy = self.entropies_view[i]
@@ -284,6 +286,8 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
+        if space.told and space.upcoming >= 0:
+            problem.prefetch_weights(space.upcoming, w)
         problem.mix(i, gamma, space, segment.storage, self.stored.block(i))
         kernels.axpy(gamma, space.m, m, n_slots)
         self.add_to_weights(i, -gamma / lam_n, space.m, w)
@@ -296,8 +300,11 @@ cdef class SDCAState(DualState):
         self.problem.attributes.prefetch(i)
         kernels.prefetch(&self.m_view[self.problem.attributes.slot_ptr[i]],
                          n_slots * sizeof(double))
-        kernels.prefetch(self.stored.block(i),
-                         self.problem.n_regions(i) * self.stored.storage().size)
+
+    cdef void prefetch_alpha(self, Py_ssize_t i, int half) noexcept nogil:
+        """Ask for a half of alpha_i: a processor does not wait for all of it at once."""
+        cdef Py_ssize_t n_bytes = self.problem.n_regions(i) * self.stored.storage().size // 2
+        kernels.prefetch(<char *> self.stored.block(i) + half * n_bytes, n_bytes)
 
     def _count(self, Workspace space):
         """Take the counters of a workspace over."""
