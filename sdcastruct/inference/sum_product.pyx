@@ -96,7 +96,7 @@ cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, Rules rul
     Returns False if forbidden pairs leave numbers that are too small.
     """
     cdef const double *table
-    cdef double *message
+    cdef double *parent
     cdef double *node
     cdef double total
     cdef Py_ssize_t j
@@ -108,9 +108,8 @@ cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, Rules rul
             return False
         if links[j].parent >= 0:
             table = (f.transposed if links[j].parent_rows else f.E) + links[j].table * K * K
-            message = f.r + links[j].child * K
-            kernels.vector_matrix(node, table, K, message)
-            kernels.multiply(message, f.a + links[j].parent * K, K)
+            parent = f.a + links[j].parent * K
+            kernels.message(node, table, K, f.r + links[j].child * K, parent, parent)
     return True
 
 
@@ -129,8 +128,7 @@ cdef void linear_downward(const Link *links, Py_ssize_t T, Py_ssize_t K, Factors
         r = f.r + links[j].child * K
         table = (f.E if links[j].parent_rows else f.transposed) + links[j].table * K * K
         kernels.divide(mu + links[j].parent * K, r, r, K)
-        kernels.vector_matrix(r, table, K, node)
-        kernels.multiply(f.a + links[j].child * K, node, K)
+        kernels.message(r, table, K, node, f.a + links[j].child * K, node)
 
 
 cdef void sum_of_products(const Link *links, Py_ssize_t T, Py_ssize_t K, Py_ssize_t S, Factors f,

@@ -235,7 +235,8 @@ def scores(Problem problem, const double[::1] w):
     cdef Py_ssize_t i
     with nogil:
         for i in range(problem.n_samples):
-            score_in_turn(problem, i, problem.n_samples, &w[0], &view[problem.attributes.slot_ptr[i]])
+            score_in_turn(problem, i, problem.n_samples, &w[0],
+                          &view[problem.attributes.slot_ptr[i]])
     return out
 
 

@@ -69,7 +69,7 @@ typedef struct {
     void (*exp_shifted)(const double *x, double shift, double *out, ptrdiff_t n);
     /* out[j] = log x[j], for x[j] normal and positive */
     void (*log)(const double *x, double *out, ptrdiff_t n);
-    /* Ask for memory that will be needed: the first lines of every page, the processor follows them by itself */
+    /* Ask for memory that will be needed */
     void (*prefetch)(const void *address, ptrdiff_t n_bytes);
     /* smallest and largest of x[0..n), n >= 1 */
     void (*range)(const double *x, ptrdiff_t n, double *low, double *high);
@@ -89,6 +89,8 @@ typedef struct {
     void (*transpose)(const double *E, ptrdiff_t k, double *out);
     /* out = a^T E for a square row-major E */
     void (*vector_matrix)(const double *a, const double *E, ptrdiff_t k, double *out);
+    /* out = a^T E likewise, and y = x out, element by element; out and x may be y */
+    void (*message)(const double *a, const double *E, ptrdiff_t k, double *out, const double *x, double *y);
     /* out += sum_q a_q y_q^T over `count` vectors each, of shape (k, k) */
     void (*add_outer)(int count, const double *const *a, const double *const *y, ptrdiff_t k, double *out);
     /* pair[i, j] = a[i] E[i, j] y[j] */

@@ -67,6 +67,8 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*transpose)(const double *E, Py_ssize_t k, double *out) noexcept nogil
         void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k,
                               double *out) noexcept nogil
+        void (*message)(const double *a, const double *E, Py_ssize_t k, double *out,
+                        const double *x, double *y) noexcept nogil
         void (*add_outer)(int count, const double **a, const double **y, Py_ssize_t k,
                           double *out) noexcept nogil
         void (*scale_table)(const double *a, const double *E, const double *y, Py_ssize_t k,

@@ -28,13 +28,18 @@ static void vector_log(const double *restrict x, double *restrict out, ptrdiff_t
 #endif
 #define PAGE 4096
 #define LINE 64
-#define LINES_PER_PAGE 64
+#define FIRST_LINES 4
+#define SHORT 10240
 
+/* All lines of a short stretch, but of a long one the first of every page: the processor follows them by itself. */
 static void prefetch(const void *address, ptrdiff_t n_bytes) {
     const char *end = (const char *)address + n_bytes;
-    for (const char *page = address; page < end; page += PAGE - (uintptr_t)page % PAGE)
-        for (const char *line = page; line < page + LINES_PER_PAGE * LINE && line < end; line += LINE)
-            PREFETCH(line);
+    const ptrdiff_t asked = n_bytes <= SHORT ? PAGE : FIRST_LINES * LINE;
+    for (const char *page = address; page < end;) {
+        const char *next = page + (PAGE - (uintptr_t)page % PAGE);
+        for (const char *line = page; line < page + asked && line < next && line < end; line += LINE) PREFETCH(line);
+        page = next;
+    }
 }
 
 static void range(const double *x, ptrdiff_t n, double *low, double *high) {
@@ -232,6 +237,7 @@ const Kernels KERNELS = {
     .axpy = axpy,
     .transpose = transpose,
     .vector_matrix = vector_matrix,
+    .message = message,
     .add_outer = add_outer,
     .scale_table = scale_table,
     .pair_table = pair_table,

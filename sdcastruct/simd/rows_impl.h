@@ -163,17 +163,31 @@ SDCA_INLINE void add_rows(SHAPE, int64_t first, int64_t last, const double *valu
 #undef ADD_ROW
 }
 
-SDCA_INLINE void combine_rows(SHAPE, const double *a, const double *E, ptrdiff_t k, double *out) {
-    Vector sum[MOST_VECTORS];
+SDCA_INLINE void combine_rows(SHAPE, const double *a, const double *E, ptrdiff_t k, Vector *sum) {
     for (int v = 0; v < n; v++) sum[v] = all(0.0);
     add_rows(SAME_SHAPE, 0, k, a, NULL, k, E, sum);
-    store_row(SAME_SHAPE, sum, out);
 }
 
 static void vector_matrix(const double *restrict a, const double *restrict E, ptrdiff_t k, double *restrict out) {
     const ptrdiff_t width = k;
-#define VECTOR_MATRIX(N) combine_rows(N, columns, a, E + begin, k, out + begin)
+    Vector sum[MOST_VECTORS];
+#define VECTOR_MATRIX(N)                              \
+    combine_rows(N, columns, a, E + begin, k, sum);   \
+    store_row(N, columns, sum, out + begin)
     OVER_PARTS(VECTOR_MATRIX)
+}
+
+static void message(const double *restrict a, const double *restrict E, ptrdiff_t k, double *out, const double *x,
+                    double *y) {
+    const ptrdiff_t width = k;
+    Vector sum[MOST_VECTORS], factor[MOST_VECTORS];
+#define MESSAGE(N)                                                          \
+    combine_rows(N, columns, a, E + begin, k, sum);                         \
+    load_row(N, columns, x + begin, factor);                                \
+    store_row(N, columns, sum, out + begin);                                \
+    for (int v = 0; v < N; v++) factor[v] = MULTIPLY(factor[v], sum[v]);    \
+    store_row(N, columns, factor, y + begin)
+    OVER_PARTS(MESSAGE)
 }
 
 /* Squares of whole vectors; the last ones may have been done before. */

@@ -251,10 +251,12 @@ cdef class SDCAState(DualState):
 
         self.prefetch_alpha(i, 0)
         problem.score_into(i, w, space.theta)
-        problem.expect_into(i, space.theta, space.m, &log_z, space)
         self.prefetch_alpha(i, 1)
+        problem.expect_into(i, space.theta, space.m, &log_z, space)
+        self.prefetch_alpha(i, 2)
         kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
         f.curvature = problem.norm2(i, space.m) / lam_n
+        self.prefetch_alpha(i, 3)
         f.entropy = self.entropies_view[i]
         gap = max(log_z - f.entropy - score, 0.0)
         gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
@@ -286,25 +288,33 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        if space.told and space.upcoming >= 0:
-            problem.prefetch_weights(space.upcoming, w)
+        self.prefetch_weights(space)
         problem.mix(i, gamma, space, segment.storage, self.stored.block(i))
+        self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
         self.add_to_weights(i, -gamma / lam_n, space.m, w)
         space.n_updates += 1
         space.n_oracle_calls += 1
         return gamma
 
-    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t n_slots = self.problem.n_slots(i)
-        self.problem.attributes.prefetch(i)
-        kernels.prefetch(&self.m_view[self.problem.attributes.slot_ptr[i]],
-                         n_slots * sizeof(double))
+    # All that a step reads is asked for before, a part at a time: a processor does not wait for
+    # more than some dozens of cache lines at once. The marginals come last, while the oracle works.
 
-    cdef void prefetch_alpha(self, Py_ssize_t i, int half) noexcept nogil:
-        """Ask for a half of alpha_i: a processor does not wait for all of it at once."""
-        cdef Py_ssize_t n_bytes = self.problem.n_regions(i) * self.stored.storage().size // 2
-        kernels.prefetch(<char *> self.stored.block(i) + half * n_bytes, n_bytes)
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        self.problem.attributes.prefetch(i)
+
+    cdef void prefetch_weights(self, Workspace space) noexcept nogil:
+        if space.told and space.upcoming >= 0:
+            self.problem.prefetch_weights(space.upcoming, &self.w_view[0])
+
+    cdef void prefetch_slots(self, Workspace space) noexcept nogil:
+        if space.told and space.upcoming >= 0:
+            kernels.prefetch(&self.m_view[self.problem.attributes.slot_ptr[space.upcoming]],
+                             self.problem.n_slots(space.upcoming) * sizeof(double))
+
+    cdef void prefetch_alpha(self, Py_ssize_t i, int quarter) noexcept nogil:
+        cdef Py_ssize_t n_bytes = self.problem.n_regions(i) * self.stored.storage().size // 4
+        kernels.prefetch(<char *> self.stored.block(i) + quarter * n_bytes, n_bytes)
 
     def _count(self, Workspace space):
         """Take the counters of a workspace over."""
