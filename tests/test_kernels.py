@@ -14,11 +14,13 @@ from scipy.sparse import csr_array
 from sdcastruct import duality
 from sdcastruct.models import ChainModel, TreeModel
 from sdcastruct.problem import batch
-from sdcastruct.simd import kernels
+from sdcastruct.simd import kernels, memory
 from sdcastruct.solvers import SDCA
 
 EPS = np.finfo(float).eps
-WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 22, 26, 30, 33, 37]
+WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 22, 26, 30, 33, 37, 44]
+# The kernels read no values where all are 1.
+ATTRIBUTES = ["dense", "sparse", "binary"]
 
 
 @pytest.fixture(params=kernels.available(), autouse=True)
@@ -31,18 +33,19 @@ def instruction_set(request):
 
 
 @cache
-def enumerated(n_states):
+def enumerated(n_states, binary):
     """Return chains of one and two nodes with many states: X, Y and the enumerated problem."""
     rng = np.random.default_rng(0)
-    X = [rng.normal(size=(t, 6)) * (rng.random((t, 6)) < 0.7) for t in (2, 1, 2)]
+    values = [np.ones((t, 6)) if binary else rng.normal(size=(t, 6)) for t in (2, 1, 2)]
+    X = [x * (rng.random(x.shape) < 0.7) for x in values]
     Y = [rng.integers(n_states, size=len(x)) for x in X]
     return X, Y, JointProblem(X, Y, n_states)
 
 
-def wide_problem(n_states, sparse):
+def wide_problem(n_states, attributes):
     """Return the compiled problem and its enumerated twin."""
-    X, Y, joint = enumerated(n_states)
-    inputs = [csr_array(x) for x in X] if sparse else X
+    X, Y, joint = enumerated(n_states, attributes == "binary")
+    inputs = X if attributes == "dense" else [csr_array(x) for x in X]
     return ChainModel(n_states=n_states, n_features=6).bind(inputs, Y), joint
 
 
@@ -53,6 +56,17 @@ def test_selection(instruction_set):
     assert kernels.active() == instruction_set
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("size", [0, 1, 7, 1_000_003])
+def test_memory_begins_with_a_cache_line(size, dtype):
+    array = memory.empty(size, dtype)
+    assert array.shape == (size,)
+    assert array.dtype == dtype
+    assert array.ctypes.data % memory.CACHE_LINE == 0
+    array[:] = 1.0
+    assert array.sum() == size
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 31])
 def test_lengths_that_do_not_fill_a_register(length):
     x = np.linspace(0.1, 2, length)
@@ -60,10 +74,10 @@ def test_lengths_that_do_not_fill_a_register(length):
     assert_allclose(kernels.log(x), np.log(x), rtol=4 * EPS, atol=EPS)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("attributes", ATTRIBUTES)
 @pytest.mark.parametrize("n_states", WIDTHS)
-def test_operations_of_a_problem(n_states, sparse):
-    problem, joint = wide_problem(n_states, sparse)
+def test_operations_of_a_problem(n_states, attributes):
+    problem, joint = wide_problem(n_states, attributes)
     w = np.random.default_rng(1).normal(size=problem.dim)
     for i, sample in enumerate(joint.samples):
         theta = problem.score(i, w)
@@ -81,10 +95,10 @@ def test_operations_of_a_problem(n_states, sparse):
     assert (problem.radii() >= joint.radii * (1 - ROUNDING)).all()
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("attributes", ATTRIBUTES)
 @pytest.mark.parametrize("n_states", WIDTHS)
-def test_steps(n_states, sparse):
-    problem, joint = wide_problem(n_states, sparse)
+def test_steps(n_states, attributes):
+    problem, joint = wide_problem(n_states, attributes)
     lam = 0.3
     solver = SDCA(subprecision=1e-12, max_newton=100, search_every=1, epsilon=0.1)
     state = solver.init(problem, lam)
@@ -139,7 +153,7 @@ def test_instruction_sets_agree(options, tolerance):
     results = []
     for name in kernels.available():
         kernels.select(name)
-        problem, _ = wide_problem(17, sparse=True)
+        problem, _ = wide_problem(17, "sparse")
         results.append(SDCA(random_state=0, **options).solve(problem, lam=0.1, tol=0, max_epochs=3))
     for other in results[1:]:
         assert_allclose(other.w, results[0].w, rtol=0, atol=tolerance)

@@ -288,17 +288,18 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        self.prefetch_weights(space)
         problem.mix(i, gamma, space, segment.storage, self.stored.block(i))
         self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
         self.add_to_weights(i, -gamma / lam_n, space.m, w)
+        self.prefetch_weights(space)
         space.n_updates += 1
         space.n_oracle_calls += 1
         return gamma
 
     # All that a step reads is asked for before, a part at a time: a processor does not wait for
-    # more than some dozens of cache lines at once. The marginals come last, while the oracle works.
+    # more than some dozens of cache lines at once. The marginals come last, while the oracle works;
+    # the weights not before the step has ended, because other threads go on changing them.
 
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
         self.problem.attributes.prefetch(i)
