@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, csr_matrix
 from strategies import bounded, chains, dual_points, points
 
 from sdcastruct.models import ChainModel
-from sdcastruct.problem import batch
+from sdcastruct.problem import Template, batch
 
 
 @given(chains())
@@ -160,3 +160,8 @@ def test_radii_are_upper_bounds_where_labels_can_turn_features_around(sizes):
 def test_radii_are_exact_where_the_papers_recipe_holds(data):
     assume(all(len(set(y)) < data.n_states for y in data.Y))
     assert_allclose(data.problem.radii(), data.joint.radii, rtol=ROUNDING)
+
+
+def test_a_template_needs_states():
+    with pytest.raises(ValueError, match="width=0: expected at least one state"):
+        Template(csr_array((1, 1)), [0, 1], [0], 0, 0)

@@ -49,11 +49,13 @@ cdef class Template:
 
     def __init__(self, attributes, slot_ptr, slot_offset, Py_ssize_t weight_offset,
                  Py_ssize_t width):
+        if width < 1:
+            raise ValueError(f"width={width}: expected at least one state")
         self.n_attributes = attributes.shape[1]
         value = np.asarray(attributes.data, np.float64)
         binary = np.all(value == 1.0)
         self.arrays = {
-            "slot_ptr": np.asarray(slot_ptr, np.int64),
+            "slot_ptr": np.ascontiguousarray(slot_ptr, np.int64),
             "slot_offset": np.asarray(slot_offset, np.int64),
             "entry_ptr": np.asarray(attributes.indptr, np.int64),
             "entry_row": np.asarray(attributes.indices, np.int32),
@@ -67,8 +69,11 @@ cdef class Template:
         self.block.entry_row = <const int32_t *> self.address("entry_row", np.int32)
         if not binary:
             self.block.entry_value = <const double *> self.address("entry_value", np.float64)
-        none = np.zeros(len(slot_ptr), np.int64)
-        self._set_places(none, none, none)
+        # Other threads may read it while `prepare_norms` completes it: it never moves.
+        places = self.arrays["place"] = np.zeros((len(slot_ptr), 5), np.int64)
+        places[:, 0] = self.arrays["slot_ptr"]
+        places[:, 1] = self.arrays["entry_ptr"][places[:, 0]]
+        self.block.place = <const Place *> self.address("place", np.int64)
 
     def prepare_norms(self, int n_jobs=1):
         """Compute what `norm2` needs, unless that was done; prediction does without."""
@@ -76,22 +81,15 @@ cdef class Template:
             return
         n_samples = len(self.arrays["slot_ptr"]) - 1
         self.arrays.update(_joined(spread(self._gram_of, n_samples, n_jobs)))
-        self.block.diagonal = <const double *> self.address("diagonal", np.float64)
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
         self.block.pair_value = <const double *> self.address("pair_value", np.float64)
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
         self.block.occurrence_offset = <const int32_t *> self.address("occurrence_offset", np.int32)
         self.block.occurrence_value = <const double *> self.address("occurrence_value", np.float64)
-        groups = self.arrays.pop("group_ptr")
-        self._set_places(self.arrays.pop("pair_ptr"), groups, self.arrays["occurrence_ptr"][groups])
-
-    def _set_places(self, pair_ptr, group_ptr, occurrence_ptr):
-        """Say where the arrays of each sample begin."""
-        slot_ptr = self.arrays["slot_ptr"]
-        entry_ptr = self.arrays["entry_ptr"][slot_ptr]
-        self.arrays["place"] = np.stack(
-            [slot_ptr, entry_ptr, pair_ptr, group_ptr, occurrence_ptr], axis=1)
-        self.block.place = <const Place *> self.address("place", np.int64)
+        places, groups = self.arrays["place"], self.arrays["group_ptr"]
+        places[:, 2], places[:, 3] = self.arrays["pair_ptr"], groups
+        places[:, 4] = self.arrays["occurrence_ptr"][groups]
+        self.block.diagonal = <const double *> self.address("diagonal", np.float64)  # all is done
 
     def _gram_of(self, first, last):
         """Return the Gram matrices of some samples, see `_gram`."""
@@ -230,7 +228,7 @@ cdef class Attributes:
 
 
 def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value):
-    """Return the arrays of a block that `norm2` needs (see kernels.h)."""
+    """Return the arrays of a block that `norm2` needs, and the places in them (see kernels.h)."""
     column, column_ptr, occurrences = _columns(n_attributes, slot_ptr, entry_ptr, entry_row)
     frequent = occurrences > MOST_PAIRED
     few = np.bincount(occurrences, minlength=MOST_PAIRED + 1)[:MOST_PAIRED + 1]

@@ -14,6 +14,7 @@ from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.simd.kernels cimport kernels
 
 from sdcastruct.problem.threads import spread
+from sdcastruct.simd import memory
 
 
 cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
@@ -24,7 +25,7 @@ cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
 
 cdef int score_in_turn(Problem problem, Py_ssize_t i, Py_ssize_t last, const double *w,
                        double *theta) except -1 nogil:
-    """Write the scores of sample i, and ask for the weights of the next one before the last."""
+    """Write the scores of sample i, and ask for the weights of i + 1 if that comes before last."""
     if i + 1 < last:
         problem.prefetch_weights(i + 1, w)
     return problem.score_into(i, w, theta)
@@ -145,7 +146,7 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
 
     parts = [] if spare is None else spare
     while len(parts) < n_jobs - 1:
-        parts.append(np.empty(problem.dim))
+        parts.append(memory.empty(problem.dim))
     free = list(parts)
 
     def work(Py_ssize_t first, Py_ssize_t last):
@@ -170,6 +171,8 @@ def _add_features(Problem problem, const double[::1] m, double scale, double[::1
             for j in range(problem.n_slots(i)):
                 space.m[j] = -block[j]
             problem.add_truth(i, 1.0, space.m)
+            if i + 1 < last:
+                problem.prefetch_weights(i + 1, &w[0])
             problem.add(i, scale * problem.weights[i], space.m, &w[0])
 
 

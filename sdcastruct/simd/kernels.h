@@ -42,7 +42,8 @@ typedef struct {
     const int32_t *outer, *inner, *columns;
 } TableMap;
 
-/* A dual point alpha as it is stored: numbers of `size` bytes, with all arithmetic in double precision. */
+/* A dual point alpha as it is stored, in numbers of `size` bytes. Steps compute in its own precision, all that a
+   certificate depends on in double precision.                                                                        */
 typedef struct {
     ptrdiff_t size;
     void (*load)(const void *alpha, double *out, ptrdiff_t n);
@@ -118,7 +119,7 @@ typedef struct {
     double (*norm2)(const Block *block, ptrdiff_t i, const double *m);
     /* Ask for what score, norm2 and add read of sample i, but for the weights */
     void (*prefetch_sample)(const Block *block, ptrdiff_t i);
-    /* and for the rows of W, if they are not near anyway */
+    /* and for the first rows of W that it reads, if they are not near anyway */
     void (*prefetch_weights)(const Block *block, ptrdiff_t i, const double *w);
     /* W += scale sum_s x_s^T m_s */
     void (*add)(const Block *block, ptrdiff_t i, double scale, const double *m, double *w);

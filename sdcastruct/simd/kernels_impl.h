@@ -35,7 +35,7 @@ static void vector_log(const double *restrict x, double *restrict out, ptrdiff_t
 static void prefetch(const void *address, ptrdiff_t n_bytes) {
     const char *end = (const char *)address + n_bytes;
     const ptrdiff_t asked = n_bytes <= SHORT ? PAGE : FIRST_LINES * LINE;
-    for (const char *page = address; page < end;) {
+    for (const char *page = (const char *)address - (uintptr_t)address % LINE; page < end;) {
         const char *next = page + (PAGE - (uintptr_t)page % PAGE);
         for (const char *line = page; line < page + asked && line < next && line < end; line += LINE) PREFETCH(line);
         page = next;

@@ -127,7 +127,7 @@ SDCA_INLINE Vector not_repeated(SHAPE) {
     return ones;
 }
 
-/* The products of two rows, summed into four lanes. */
+/* The products of two rows, summed into the lanes of a vector. */
 SDCA_INLINE Vector products(const int n, const Vector *x, const Vector *y, Vector not_repeated) {
     Vector sum = MULTIPLY(MULTIPLY(x[n - 1], not_repeated), y[n - 1]);
     for (int v = 0; v < n - 1; v++) sum = ADD(sum, MULTIPLY(x[v], y[v]));
@@ -298,11 +298,16 @@ static void subtract(const double *restrict x, double *restrict y, const double 
     }
 }
 
+/* What is asked for ahead should not drive anything else out of the second cache. */
+#define MOST_BYTES_AHEAD (1 << 18)
+
 /* Rows of weights are scattered over megabytes, and there are too many of them to wait for each. */
 static void prefetch_weights(const Block *block, ptrdiff_t i, const double *w) {
     const double *W = w + block->weight_offset;
+    const int64_t first = block->place[i].entry, end = block->place[i + 1].entry;
+    const int64_t most = first + MOST_BYTES_AHEAD / (8 * block->width);
     if (!block->far) return;
-    for (int64_t e = block->place[i].entry; e < block->place[i + 1].entry; e++) {
+    for (int64_t e = first; e < end && e < most; e++) {
         const double *row = W + block->entry_row[e] * block->width;
         for (ptrdiff_t j = 0; j < block->width; j += LINE / 8) PREFETCH(row + j);
         PREFETCH(row + block->width - 1);

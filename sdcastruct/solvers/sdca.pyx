@@ -249,6 +249,8 @@ cdef class SDCAState(DualState):
         cdef double log_z = 0.0, score = 0.0, gap, gamma, error
         cdef Objective f
 
+        if not self.sampler.compiled:
+            problem.prefetch_weights(i, w)      # nobody has foreseen this sample
         self.prefetch_alpha(i, 0)
         problem.score_into(i, w, space.theta)
         self.prefetch_alpha(i, 1)

@@ -193,7 +193,7 @@ cdef class State:
         return 0
 
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
-        """Ask for the memory that a step on sample i will read."""
+        """Ask for the memory that a step on sample i will read first."""
 
     cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told) except -2 nogil:
         """Tell the sampler of a sample, if any, and return the next, if there are steps left.
