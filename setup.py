@@ -9,7 +9,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 PACKAGE = Path("sdcastruct")
-SIMD = [str(PACKAGE / "simd" / name) for name in ("baseline.c", "avx2.c", "dispatch.c")]
+SIMD = [str(PACKAGE / "simd" / name) for name in ("baseline.c", "avx2.c", "avx512.c", "dispatch.c")]
 
 # SDCASTRUCT_BOUNDSCHECK=1 makes Cython check every index into an array, for a slow test run.
 CHECKED = os.environ.get("SDCASTRUCT_BOUNDSCHECK", "0") == "1"

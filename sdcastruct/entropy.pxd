@@ -9,13 +9,27 @@ cdef struct Runs:
     const int64_t *length
     const double *counting
 
-# The segment m = (1 - gamma) alpha + gamma beta of a sample, alpha as it is stored. `rough` says
-# that single precision will do for its entropy.
+# A table of shape (k, k) with the counting number 1, which mu has from `region` on, as a product:
+# rows[i] table[i, j] columns[j]. `stored` is the same as `table`, but stored like alpha.
+cdef struct Product:
+    Py_ssize_t k
+    Py_ssize_t region
+    const double *rows
+    const double *table
+    const double *columns
+    const void *stored
+
+# The segment m = (1 - gamma) alpha + gamma beta of a sample, alpha as it is stored. Only the first
+# `n_written` numbers of beta are written out, the others are products, and their place is free.
+# `rough` says that single precision will do for the entropy, as it must where there are products.
 cdef struct Segment:
     const Storage *storage
     Runs runs
-    const void *alpha
-    const double *beta
+    void *alpha
+    double *beta
+    Py_ssize_t n_written
+    Py_ssize_t n_products
+    const Product *products
     bint rough
 
 # The entropy of m and its derivative in gamma.
@@ -38,6 +52,7 @@ cdef struct LineSearch:
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil
 cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil
 cdef double second_derivative(Segment segment, double gamma) noexcept nogil
+cdef void mix(Segment segment, double gamma) noexcept nogil
 cdef double search(LineSearch options, Objective f, Segment segment, double start, double *entropy,
                    int64_t *n_evaluations) noexcept nogil
 cdef double quadratic_start(double gap, double curvature) noexcept nogil

@@ -28,42 +28,84 @@ from sdcastruct.simd.kernels cimport kernels
 
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil:
     """Return H(mu)."""
-    return entropy_at(Segment(&kernels.float64, runs, mu, mu, False), 0.0).value
+    return entropy_at(_written(runs, mu, mu, False), 0.0).value
+
+
+cdef Segment _written(Runs runs, const double *alpha, const double *beta,
+                      bint rough) noexcept nogil:
+    cdef Py_ssize_t r, n = 0
+    for r in range(runs.n):
+        n += runs.length[r]
+    return Segment(&kernels.float64, runs, <void *> alpha, <double *> beta, n, 0, NULL, rough)
 
 
 cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil:
     """Return H(m) and its derivative in gamma."""
+    cdef const Storage *storage = segment.storage
     cdef Runs runs = segment.runs
-    cdef const char *alpha = <const char *> segment.alpha
     cdef const double *beta = segment.beta
+    cdef const double *end = beta + segment.n_written
+    cdef const char *alpha = <const char *> segment.alpha
     cdef double[2] sums = [0.0, 0.0]
-    cdef Py_ssize_t r, n
+    cdef Py_ssize_t r, n, p
     for r in range(runs.n):
-        n = runs.length[r]
+        n = min(runs.length[r], end - beta)
         if runs.counting[r] == 0.0:
             pass
         elif segment.rough:
-            segment.storage.rough_entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
+            storage.rough_entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
         else:
-            segment.storage.entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
-        alpha += n * segment.storage.size
+            storage.entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
+        alpha += n * storage.size
         beta += n
+    for p in range(segment.n_products):
+        storage.rough_entropy_between(alpha_of(segment, p), table_of(segment, p), gamma,
+                                      segment.products[p].k * segment.products[p].k, 1.0, sums)
     return Entropy(sums[0], sums[1])
+
+
+cdef char *alpha_of(Segment segment, Py_ssize_t p) noexcept nogil:
+    """Return where alpha has the table of which beta has product p."""
+    return <char *> segment.alpha + segment.products[p].region * segment.storage.size
+
+
+cdef void *table_of(Segment segment, Py_ssize_t p) noexcept nogil:
+    """Write product p out, stored like alpha; all to the same place, which stays in the cache."""
+    cdef Product product = segment.products[p]
+    cdef double *place = segment.beta + segment.n_written
+    segment.storage.scale_pair(product.rows, product.stored, product.columns, product.k, place)
+    return place
+
+
+cdef void mix(Segment segment, double gamma) noexcept nogil:
+    """Replace alpha by m."""
+    cdef Product product
+    cdef Py_ssize_t p
+    segment.storage.mix(segment.alpha, segment.beta, gamma, segment.n_written)
+    for p in range(segment.n_products):
+        product = segment.products[p]
+        segment.storage.mix_pair(alpha_of(segment, p), product.rows, product.stored,
+                                 product.columns, gamma, product.k)
 
 
 cdef double second_derivative(Segment segment, double gamma) noexcept nogil:
     """Return the second derivative of H(m) in gamma; it is never positive."""
+    cdef const Storage *storage = segment.storage
     cdef Runs runs = segment.runs
-    cdef const char *alpha = <const char *> segment.alpha
     cdef const double *beta = segment.beta
+    cdef const double *end = beta + segment.n_written
+    cdef const char *alpha = <const char *> segment.alpha
     cdef double total = 0.0
-    cdef Py_ssize_t r, n
+    cdef Py_ssize_t r, n, p
     for r in range(runs.n):
-        n = runs.length[r]
+        n = min(runs.length[r], end - beta)
         if runs.counting[r] != 0.0:
-            total += runs.counting[r] * segment.storage.bend_along(alpha, beta, gamma, n)
-        alpha += n * segment.storage.size
+            total += runs.counting[r] * storage.bend_along(alpha, beta, gamma, n)
+        alpha += n * storage.size
         beta += n
+    for p in range(segment.n_products):
+        total += storage.bend_between(alpha_of(segment, p), table_of(segment, p), gamma,
+                                      segment.products[p].k * segment.products[p].k)
     return min(total, 0.0)
 
 
@@ -148,11 +190,6 @@ def entropy(counting, const double[::1] mu):
     return entropy_of(counted.runs, &mu[0])
 
 
-cdef Segment _segment(_Counted counted, const double[::1] alpha, const double[::1] beta,
-                      bint rough) noexcept:
-    return Segment(&kernels.float64, counted.runs, &alpha[0], &beta[0], rough)
-
-
 def entropy_along(counting, const double[::1] alpha, const double[::1] beta, double gamma,
                   bint rough=False):
     """Return H(m), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma.
@@ -160,7 +197,7 @@ def entropy_along(counting, const double[::1] alpha, const double[::1] beta, dou
     If they may be `rough`, the first two are computed in single precision.
     """
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef Segment segment = _segment(counted, alpha, beta, rough)
+    cdef Segment segment = _written(counted.runs, &alpha[0], &beta[0], rough)
     cdef Entropy H = entropy_at(segment, gamma)
     return H.value, H.first, second_derivative(segment, gamma)
 
@@ -175,7 +212,7 @@ def line_search(counting, const double[::1] alpha, const double[::1] beta, doubl
         The step and H(m) there.
     """
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef Segment segment = _segment(counted, alpha, beta, False)
+    cdef Segment segment = _written(counted.runs, &alpha[0], &beta[0], False)
     cdef Objective f = Objective(entropy_at(segment, 0.0).value, slope, curvature,
                                  1e-14)
     cdef double value = 0.0

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from reference import ROUNDING, JointProblem, NaiveSDCA
 from scipy.sparse import csr_array
 
-from sdcastruct import duality
+from sdcastruct import duality, entropy
 from sdcastruct.models import ChainModel, TreeModel
 from sdcastruct.problem import batch
 from sdcastruct.simd import kernels, memory
@@ -139,6 +139,30 @@ def test_steps_without_tables(n_states, spread, dtype):
     assert_allclose(state.alpha, expected, rtol=10 * precision, atol=precision / n_states)
     expected = (1 - gamma) * m + gamma * problem.gather(0, beta)
     assert_allclose(state.m, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n_states", [*WIDTHS[1:], 45, 66])
+def test_searches_without_tables(n_states, dtype):
+    """Entropies of products are those of their tables, and Newton steps find the best gamma."""
+    rng = np.random.default_rng(0)
+    model = TreeModel(n_states, n_features=3, n_edge_types=2)
+    graph = [[0, 1], [2, 1], [1, 3]], [0, 1, 1]
+    problem = model.bind([(rng.normal(size=(5, 3)), *graph)], [rng.integers(n_states, size=5)])
+    state = SDCA(dual_dtype=dtype, epsilon=0.5, start=0.02, search_every=1).init(problem, 1.0)
+    state.w[:] += rng.uniform(size=problem.dim)
+    before, m, w = state.alpha.astype(float), state.m.copy(), state.w.copy()
+    theta = problem.score(0, problem.unpack(w))
+    beta, _ = problem.infer(0, theta)
+    change = problem.gather(0, beta) - m
+    gamma, counting = state.step(0), problem.counting(0)
+    curvature = problem.features_norm2(0, change)
+    best, _ = entropy.line_search(counting, before, beta, theta @ change, curvature)
+    assert abs(gamma - best) <= 0.3 * best  # where Newton's next step would be short
+    assert state.n_evaluations > 1
+    H = entropy.entropy(counting, (1 - gamma) * before + gamma * beta)
+    assert 0.0 < state.doubts[0] < 3e-7 * (5 + H)
+    assert_allclose(state.entropies[0], H, rtol=0, atol=state.doubts[0])
 
 
 @pytest.mark.parametrize(

@@ -239,13 +239,13 @@ def test_searches_come_at_least_on_every_so_many_visits_of_a_sample(every):
 
 
 def test_gaps_that_are_not_known_well_are_searched():
-    """Each step without a search leaves a doubt; eight times the gap is too much."""
+    """Each step without a search leaves a doubt; 32 times the gap is too much."""
     state = SDCA(search_every=1000, random_state=0).init(letters(), 0.1)
     for i in np.random.default_rng(0).integers(8, size=400):
         before, doubt = state.n_evaluations, state.doubts[i]
         state.step(i)
         if state.n_evaluations == before:
-            assert doubt <= 8.0 * state.gaps[i]
+            assert doubt <= 32.0 * state.gaps[i]
             assert state.doubts[i] > doubt
 
 

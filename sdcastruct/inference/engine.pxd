@@ -1,5 +1,6 @@
 from libc.stdint cimport int64_t
 
+from sdcastruct.entropy cimport Product
 from sdcastruct.simd.kernels cimport Storage
 
 
@@ -8,8 +9,9 @@ cdef class Engine:
     cdef readonly Py_ssize_t scratch_size
     # Whether `calibrate` is implemented.
     cdef readonly bint calibrates
-    # Whether `expect`, `complete` and `mix` are implemented.
+    # Whether `expect`, `complete` and `products` are implemented, and most products of a sample.
     cdef readonly bint factors
+    cdef readonly Py_ssize_t max_products
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
@@ -19,8 +21,8 @@ cdef class Engine:
     cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
                      double *log_z, double *scratch) except -1 nogil
     cdef void complete(self, Py_ssize_t i, double *mu, double *scratch) noexcept nogil
-    cdef void mix(self, Py_ssize_t i, double gamma, const double *mu, double *scratch,
-                  const Storage *storage, void *alpha) noexcept nogil
+    cdef Py_ssize_t products(self, Py_ssize_t i, double *scratch, const Storage *storage,
+                             Product *out) noexcept nogil
     cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil
     cdef int decode(self, Py_ssize_t i, const double *theta, int64_t *y,
                     double *scratch) except -1 nogil

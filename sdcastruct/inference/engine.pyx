@@ -5,8 +5,8 @@ cdef class Engine:
     """Inference on the graphs of n samples; subclass in Cython and implement the methods.
 
     Without `calibrate`, dual points can only be stored in double precision. An engine whose tables
-    are products of small factors may set `factors` and implement `expect`, `complete` and `mix`:
-    then most steps of SDCA never write them out.
+    are products of small factors may set `factors` and implement `expect`, `complete` and
+    `products`: then most steps of SDCA never write them out.
 
     They run without the GIL and may raise (``with gil: raise ...``). Scratch memory belongs to the
     caller, so one engine serves many threads.
@@ -41,9 +41,13 @@ cdef class Engine:
     cdef void complete(self, Py_ssize_t i, double *mu, double *scratch) noexcept nogil:
         """Write the region marginals that `expect` has left as factors."""
 
-    cdef void mix(self, Py_ssize_t i, double gamma, const double *mu, double *scratch,
-                  const Storage *storage, void *alpha) noexcept nogil:
-        """Replace alpha by (1 - gamma) alpha + gamma mu, where mu is as `expect` has left it."""
+    cdef Py_ssize_t products(self, Py_ssize_t i, double *scratch, const Storage *storage,
+                             Product *out) noexcept nogil:
+        """Write the factors that `expect` has left, and return how many tables are their products.
+
+        These tables are the last ones of mu. The scratch memory must live as long as the products.
+        """
+        return 0
 
     cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil:
         """Make region tables consistent that rounding has made slightly inconsistent.

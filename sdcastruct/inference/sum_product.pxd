@@ -1,6 +1,8 @@
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 
+from sdcastruct.entropy cimport Product
+
 
 # A node and its parent in a rooted forest; a root has the parent -1.
 cdef struct Link:
@@ -29,13 +31,6 @@ cdef struct Factors:
     double *buffer
 
 
-# The table of an edge: rows[i] table[i, j] columns[j].
-cdef struct Product:
-    const double *rows
-    const double *table
-    const double *columns
-
-
 cdef inline Py_ssize_t entry(Link link, Py_ssize_t child, Py_ssize_t parent,
                              Py_ssize_t K) noexcept nogil:
     """Return where the states of child and parent stand in the table of their edge."""
@@ -56,12 +51,15 @@ cdef inline void forbid_first(Rules rules, Py_ssize_t K, double *scores) noexcep
                 scores[k] = -INFINITY
 
 
-cdef inline Product product(Link link, Py_ssize_t K, Factors f) noexcept nogil:
+cdef inline Product product(Link link, Py_ssize_t T, Py_ssize_t K, Factors f) noexcept nogil:
     """Return the factors of the table of an edge."""
-    cdef const double *table = f.E + link.table * K * K
     cdef const double *a = f.a + link.child * K
     cdef const double *r = f.r + link.child * K
-    return Product(r, table, a) if link.parent_rows else Product(a, table, r)
+    cdef const double *E = f.E + link.table * K * K
+    cdef Py_ssize_t region = (T + link.edge * K) * K
+    if link.parent_rows:
+        return Product(K, region, r, E, a, NULL)
+    return Product(K, region, a, E, r, NULL)
 
 
 cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T, Py_ssize_t K,

@@ -146,7 +146,7 @@ cdef void sum_of_products(const Link *links, Py_ssize_t T, Py_ssize_t K, Py_ssiz
             kernels.add_outer(count, rows, columns, K, m + table * K * K)
             count = 0
         table = links[j].table
-        p = product(links[j], K, f)
+        p = product(links[j], T, K, f)
         rows[count], columns[count] = p.rows, p.columns
         count += 1
     if count > 0:

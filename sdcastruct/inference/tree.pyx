@@ -9,8 +9,8 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 
+from sdcastruct.entropy cimport Product
 from sdcastruct.inference.sum_product cimport (
-    Product,
     condition,
     downward,
     entry,
@@ -65,6 +65,7 @@ cdef class TreeEngine(Engine):
         T, S, K = int(np.diff(node_ptr).max()), int(np.max(n_tables)), n_states
         self.scratch_size = 2 * S * K * K + 2 * T * K + 1 + max(T + 2 * S, 3 * K)
         self.calibrates = self.factors = True
+        self.max_products = T
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
         return self.node_ptr[i + 1] - self.node_ptr[i]
@@ -149,26 +150,22 @@ cdef class TreeEngine(Engine):
         cdef Product p
         for j in range(T):
             if links[j].parent >= 0:
-                p = product(links[j], K, f)
-                kernels.scale_table(p.rows, p.table, p.columns, K,
-                                    mu + T * K + links[j].edge * K * K)
+                p = product(links[j], T, K, f)
+                kernels.scale_table(p.rows, p.table, p.columns, K, mu + p.region)
 
-    cdef void mix(self, Py_ssize_t i, double gamma, const double *mu, double *scratch,
-                  const Storage *storage, void *alpha) noexcept nogil:
+    cdef Py_ssize_t products(self, Py_ssize_t i, double *scratch, const Storage *storage,
+                             Product *out) noexcept nogil:
         cdef const Link *links = self.forest(i)
-        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, j
+        cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, j, n = 0
         cdef Factors f = self.factors_in(i, scratch)
-        cdef char *edges = <char *> alpha + T * K * storage.size
-        cdef char *stored_E = <char *> f.transposed     # which has served
-        cdef Product p
-        storage.store(f.E, stored_E, self.n_tables[i] * K * K)
-        storage.mix(alpha, mu, gamma, T * K)
+        cdef char *stored = <char *> f.transposed       # which has served
+        storage.store(f.E, stored, self.n_tables[i] * K * K)
         for j in range(T):
             if links[j].parent >= 0:
-                p = product(links[j], K, f)
-                storage.mix_pair(edges + links[j].edge * K * K * storage.size, p.rows,
-                                 stored_E + links[j].table * K * K * storage.size, p.columns,
-                                 gamma, K)
+                out[n] = product(links[j], T, K, f)
+                out[n].stored = stored + links[j].table * K * K * storage.size
+                n += 1
+        return n
 
     cdef int calibrate(self, Py_ssize_t i, double *mu, double *scratch) except -1 nogil:
         cdef const Link *links = self.forest(i)

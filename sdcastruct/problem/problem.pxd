@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from sdcastruct.entropy cimport Runs
+from sdcastruct.entropy cimport Product, Runs, Segment
 from sdcastruct.inference.engine cimport Engine
 from sdcastruct.problem.attributes cimport Attributes
 from sdcastruct.problem.regions cimport Regions
@@ -33,9 +33,9 @@ cdef class Problem:
                                 Workspace space) except -1 nogil
     cdef int expect_into(self, Py_ssize_t i, const double *theta, double *m, double *log_z,
                          Workspace space) except -1 nogil
-    cdef void complete(self, Py_ssize_t i, Workspace space) noexcept nogil
-    cdef void mix(self, Py_ssize_t i, double gamma, Workspace space, const Storage *storage,
-                  void *alpha) noexcept nogil
+    cdef Segment segment(self, Py_ssize_t i, Workspace space, const Storage *storage,
+                         void *alpha) noexcept nogil
+    cdef void complete(self, Py_ssize_t i, Workspace space, Segment *segment) noexcept nogil
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil
     cdef double norm2(self, Py_ssize_t i, const double *m) except -1.0 nogil
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil
@@ -60,6 +60,7 @@ cdef class Workspace:
     cdef double *beta
     cdef double *m
     cdef double *scratch
+    cdef Product *products
     # Whether part of beta is still factors in the scratch memory, see `Engine.expect`.
     cdef bint factored
     # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.

@@ -21,6 +21,7 @@ import hashlib
 import numpy as np
 
 from libc.math cimport isfinite
+from libc.stdlib cimport free, malloc
 
 from sdcastruct.simd.kernels cimport kernels
 
@@ -104,7 +105,7 @@ cdef class Problem:
 
     cdef int expect_into(self, Py_ssize_t i, const double *theta, double *m, double *log_z,
                          Workspace space) except -1 nogil:
-        """Write slot marginals and log Z; `complete` and `mix` know the region marginals then."""
+        """Write slot marginals and log Z; `segment` knows the region marginals then."""
         if self.engine.factors:
             space.factored = self.engine.expect(i, theta, m, space.beta, log_z, space.scratch)
         else:
@@ -113,19 +114,22 @@ cdef class Problem:
             space.factored = False
         return 0
 
-    cdef void complete(self, Py_ssize_t i, Workspace space) noexcept nogil:
-        """Write all region marginals of the last `expect_into` to space.beta."""
+    cdef Segment segment(self, Py_ssize_t i, Workspace space, const Storage *storage,
+                         void *alpha) noexcept nogil:
+        """Return the segment from alpha to the region marginals of the last `expect_into`."""
+        cdef Py_ssize_t n_written = self.n_regions(i), n_products = 0, p
         if space.factored:
-            self.engine.complete(i, space.beta, space.scratch)
-            space.factored = False
+            n_products = self.engine.products(i, space.scratch, storage, space.products)
+            for p in range(n_products):
+                n_written -= space.products[p].k * space.products[p].k
+        return Segment(storage, self.runs(i), alpha, space.beta, n_written, n_products,
+                       space.products, True)
 
-    cdef void mix(self, Py_ssize_t i, double gamma, Workspace space, const Storage *storage,
-                  void *alpha) noexcept nogil:
-        """Replace alpha by (1 - gamma) alpha + gamma beta, beta from the last `expect_into`."""
-        if space.factored:
-            self.engine.mix(i, gamma, space.beta, space.scratch, storage, alpha)
-        else:
-            storage.mix(alpha, space.beta, gamma, self.n_regions(i))
+    cdef void complete(self, Py_ssize_t i, Workspace space, Segment *segment) noexcept nogil:
+        """Write out all that the segment has as products."""
+        if segment.n_products > 0:
+            self.engine.complete(i, space.beta, space.scratch)
+            segment.n_products, segment.n_written = 0, self.n_regions(i)
 
     cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
                          double *scratch) except -1 nogil:
@@ -402,6 +406,12 @@ cdef class Workspace:
         self.m = self.theta + slots
         self.beta = self.m + slots
         self.scratch = self.beta + regions
+        self.products = <Product *> malloc(max(1, problem.engine.max_products) * sizeof(Product))
+        if self.products == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.products)
 
 
 def _weights(weights, Py_ssize_t n_samples):

@@ -50,7 +50,9 @@ typedef struct {
     void (*store)(const double *x, void *alpha, ptrdiff_t n);
     /* alpha = (1 - gamma) alpha + gamma beta */
     void (*mix)(void *alpha, const double *beta, double gamma, ptrdiff_t n);
-    /* The same for beta[i, j] = a[i] E[i, j] y[j], of shape (k, k), where E is stored like alpha */
+    /* beta[i, j] = a[i] E[i, j] y[j], of shape (k, k), where beta and E are stored like alpha */
+    void (*scale_pair)(const double *a, const void *E, const double *y, ptrdiff_t k, void *beta);
+    /* alpha = (1 - gamma) alpha + gamma beta for this beta */
     void (*mix_pair)(void *alpha, const double *a, const void *E, const double *y, double gamma, ptrdiff_t k);
     /* With m = (1 - gamma) alpha + gamma beta and delta = beta - alpha, where 0 log 0 = 0:
        sums[0] -= c sum_j m_j log m_j,  sums[1] -= c sum_j delta_j log m_j;  beta may be alpha */
@@ -58,8 +60,12 @@ typedef struct {
     /* The same several times faster, in single precision */
     void (*rough_entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
                                 double *sums);
+    /* and for a beta as in `scale_pair`, stored like alpha */
+    void (*rough_entropy_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c,
+                                  double *sums);
     /* -sum_j delta_j^2 / m_j, the second derivative that goes with it */
     double (*bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n);
+    double (*bend_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n);
 } Storage;
 
 typedef struct {
@@ -129,7 +135,7 @@ typedef struct {
     void (*catch_up)(const Block *block, ptrdiff_t i, double total, const double *d, double *last, double *w);
 } Kernels;
 
-/* The table called `name` ("baseline", "avx2"), or NULL where this machine or this build does not have it. */
+/* The table called `name` ("baseline", "avx2", "avx512"), or NULL where this machine or this build does not have it. */
 const Kernels *sdcastruct_kernels(const char *name);
 
 #endif

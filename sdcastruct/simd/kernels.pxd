@@ -39,14 +39,20 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*load)(const void *alpha, double *out, Py_ssize_t n) noexcept nogil
         void (*store)(const double *x, void *alpha, Py_ssize_t n) noexcept nogil
         void (*mix)(void *alpha, const double *beta, double gamma, Py_ssize_t n) noexcept nogil
+        void (*scale_pair)(const double *a, const void *E, const double *y, Py_ssize_t k,
+                           void *beta) noexcept nogil
         void (*mix_pair)(void *alpha, const double *a, const void *E, const double *y,
                          double gamma, Py_ssize_t k) noexcept nogil
         void (*entropy_along)(const void *alpha, const double *beta, double gamma, Py_ssize_t n,
                               double c, double *sums) noexcept nogil
         void (*rough_entropy_along)(const void *alpha, const double *beta, double gamma,
                                     Py_ssize_t n, double c, double *sums) noexcept nogil
+        void (*rough_entropy_between)(const void *alpha, const void *beta, double gamma,
+                                      Py_ssize_t n, double c, double *sums) noexcept nogil
         double (*bend_along)(const void *alpha, const double *beta, double gamma,
                              Py_ssize_t n) noexcept nogil
+        double (*bend_between)(const void *alpha, const void *beta, double gamma,
+                               Py_ssize_t n) noexcept nogil
 
     ctypedef struct Kernels:
         const char *name

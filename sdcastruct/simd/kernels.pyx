@@ -1,6 +1,7 @@
 """Vector kernels of the library, chosen for this machine when the module is imported.
 
-The environment variable ``SDCASTRUCT_SIMD`` (``baseline`` or ``avx2``) overrides the choice.
+The environment variable ``SDCASTRUCT_SIMD`` (``baseline``, ``avx2`` or ``avx512``) overrides the
+choice.
 """
 
 import os
@@ -8,9 +9,13 @@ import os
 import numpy as np
 
 
+# Best first.
+NAMES = "avx512", "avx2", "baseline"
+
+
 def available():
     """Return the names of the instruction sets that this machine can run, best first."""
-    return [name for name in ("avx2", "baseline") if sdcastruct_kernels(name.encode()) != NULL]
+    return [name for name in NAMES if sdcastruct_kernels(name.encode()) != NULL]
 
 
 def active():
@@ -23,7 +28,7 @@ def select(name):
 
     Parameters
     ----------
-    name : {"avx2", "baseline"}
+    name : {"avx512", "avx2", "baseline"}
     """
     global kernels
     cdef const Kernels *table = sdcastruct_kernels(name.encode())

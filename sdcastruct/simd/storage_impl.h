@@ -22,7 +22,13 @@ static void STORED(mix)(void *alpha, const double *restrict beta, double gamma, 
     for (ptrdiff_t j = 0; j < n; j++) a[j] = ROUNDED(rest * a[j] + g * (REAL)beta[j]);
 }
 
-/* alpha = rest alpha + a E y of `columns` columns that are too few for a vector. */
+/* beta = a E y of `columns` columns that are too few for a vector, and alpha = rest alpha + gamma beta. */
+SDCA_INLINE void STORED(scale_columns)(ptrdiff_t columns, const double *a, const REAL *E, const double *y, ptrdiff_t k,
+                                       REAL *beta) {
+    for (ptrdiff_t i = 0; i < k; i++)
+        for (ptrdiff_t j = 0; j < columns; j++) beta[i * k + j] = (REAL)a[i] * ((REAL)y[j] * E[i * k + j]);
+}
+
 SDCA_INLINE void STORED(mix_columns)(ptrdiff_t columns, REAL *alpha, const double *a, const REAL *E, const double *y,
                                      double gamma, ptrdiff_t k) {
     for (ptrdiff_t i = 0; i < k; i++)
@@ -36,45 +42,71 @@ SDCA_INLINE void STORED(mix_columns)(ptrdiff_t columns, REAL *alpha, const doubl
 #define LANES (VECTOR_BYTES / (int)sizeof(REAL))
 typedef REAL STORED(Wide) __attribute__((vector_size(VECTOR_BYTES)));
 typedef REAL STORED(UnalignedWide) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL))));
+#define WIDE(ARRAY, V) (*(STORED(UnalignedWide) *)((ARRAY) + COLUMN_OF(V, LANES)))
+#define CONSTANT_WIDE(ARRAY, V) (*(const STORED(UnalignedWide) *)((ARRAY) + COLUMN_OF(V, LANES)))
 
 /* The same in n vectors. A row is read before it is written, because the last one may overlap the one before. */
+SDCA_INLINE void STORED(wide_row)(SHAPE, const double *y, STORED(Wide) *x) {
+    for (int v = 0; v < n; v++)
+        for (int l = 0; l < LANES; l++) x[v][l] = (REAL)y[COLUMN_OF(v, LANES) + l];
+}
+
+SDCA_INLINE void STORED(scale_rows)(SHAPE, const double *a, const REAL *E, const double *y, ptrdiff_t k, REAL *beta) {
+    STORED(Wide) x[MOST_VECTORS];
+    STORED(wide_row)(SAME_SHAPE, y, x);
+    for (ptrdiff_t i = 0; i < k; i++, E += k, beta += k)
+        for (int v = 0; v < n; v++) WIDE(beta, v) = (REAL)a[i] * (x[v] * CONSTANT_WIDE(E, v));
+}
+
 SDCA_INLINE void STORED(mix_rows)(SHAPE, REAL *alpha, const double *a, const REAL *E, const double *y, double gamma,
                                   ptrdiff_t k) {
     const REAL rest = (REAL)(1.0 - gamma);
     STORED(Wide) x[MOST_VECTORS], row[MOST_VECTORS];
-    for (int v = 0; v < n; v++)
-        for (int l = 0; l < LANES; l++) x[v][l] = (REAL)y[COLUMN_OF(v, LANES) + l];
+    STORED(wide_row)(SAME_SHAPE, y, x);
     for (ptrdiff_t i = 0; i < k; i++, E += k, alpha += k) {
         const REAL factor = (REAL)(gamma * a[i]);
-        for (int v = 0; v < n; v++) {
-            const STORED(Wide) old = *(STORED(UnalignedWide) *)(alpha + COLUMN_OF(v, LANES));
-            const STORED(Wide) table = *(const STORED(UnalignedWide) *)(E + COLUMN_OF(v, LANES));
-            row[v] = ROUNDED_SUM(rest * old, factor * (x[v] * table));
-        }
-        for (int v = 0; v < n; v++) *(STORED(UnalignedWide) *)(alpha + COLUMN_OF(v, LANES)) = row[v];
+        for (int v = 0; v < n; v++)
+            row[v] = ROUNDED_SUM(rest * CONSTANT_WIDE(alpha, v), factor * (x[v] * CONSTANT_WIDE(E, v)));
+        for (int v = 0; v < n; v++) WIDE(alpha, v) = row[v];
     }
 }
+
+/* name_rows where a part of a row has vectors, name_columns where it has none. */
+#define PAIR_PART(N, name, ...)                        \
+    if (columns < LANES)                               \
+        STORED(name##_columns)(columns, __VA_ARGS__);  \
+    else                                               \
+        STORED(name##_rows)(N, columns, __VA_ARGS__)
+#define OVER_PAIR(CALL) OVER_PARTS_OF(LANES, MOST_VECTORS, CALL)
+#else
+#define PAIR_PART(N, name, ...) STORED(name##_columns)(columns, __VA_ARGS__)
+#define OVER_PAIR(CALL)                                  \
+    {                                                    \
+        const ptrdiff_t columns = width, begin = 0;      \
+        CALL(1);                                         \
+    }
 #endif
+
+static void STORED(scale_pair)(const double *a, const void *E, const double *y, ptrdiff_t k, void *beta) {
+    const ptrdiff_t width = k;
+#define SCALE_PAIR(N) PAIR_PART(N, scale, a, (const REAL *)E + begin, y + begin, k, (REAL *)beta + begin)
+    OVER_PAIR(SCALE_PAIR)
+#undef SCALE_PAIR
+}
 
 static void STORED(mix_pair)(void *alpha, const double *a, const void *E, const double *y, double gamma,
                              ptrdiff_t k) {
-#define MIX_ARGUMENTS columns, (REAL *)alpha + begin, a, (const REAL *)E + begin, y + begin, gamma, k
-#if defined(__GNUC__)
     const ptrdiff_t width = k;
-#define MIX_ROWS(N)                           \
-    if (columns < LANES)                      \
-        STORED(mix_columns)(MIX_ARGUMENTS);   \
-    else                                      \
-        STORED(mix_rows)(N, MIX_ARGUMENTS)
-    OVER_PARTS_OF(LANES, MOST_VECTORS, MIX_ROWS)
-#undef MIX_ROWS
-#undef LANES
-#else
-    const ptrdiff_t columns = k, begin = 0;
-    STORED(mix_columns)(MIX_ARGUMENTS);
-#endif
-#undef MIX_ARGUMENTS
+#define MIX_PAIR(N) PAIR_PART(N, mix, (REAL *)alpha + begin, a, (const REAL *)E + begin, y + begin, gamma, k)
+    OVER_PAIR(MIX_PAIR)
+#undef MIX_PAIR
 }
+
+#undef OVER_PAIR
+#undef PAIR_PART
+#undef WIDE
+#undef CONSTANT_WIDE
+#undef LANES
 
 static void STORED(entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
                                   double *sums) {
@@ -92,35 +124,50 @@ static void STORED(entropy_along)(const void *alpha, const double *beta, double 
 }
 
 /* In single precision; sums of a few hundred terms at most, so that they do not lose more than the terms. */
+#define ROUGH_ENTROPY(BETA)                                                                   \
+    const REAL *a = alpha;                                                                    \
+    const BETA *b = beta;                                                                     \
+    const float g = (float)gamma, rest = (float)(1.0 - gamma);                                \
+    for (ptrdiff_t begin = 0; begin < n; begin += CHUNK) {                                    \
+        const ptrdiff_t end = begin + CHUNK < n ? begin + CHUNK : n;                          \
+        float value = 0.0f, first = 0.0f;                                                     \
+        _Pragma("omp simd reduction(+ : value, first)")                                       \
+        for (ptrdiff_t j = begin; j < end; j++) {                                             \
+            float from = (float)a[j], to = (float)b[j];                                       \
+            float m = rest * from + (g * to + TINY_FLOAT);                                    \
+            float log_m = rough_log(m);                                                       \
+            value += m * log_m;                                                               \
+            first += (to - from) * log_m;                                                     \
+        }                                                                                     \
+        sums[0] -= c * value;                                                                 \
+        sums[1] -= c * first;                                                                 \
+    }
+
 static void STORED(rough_entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
                                         double *sums) {
-    const REAL *a = alpha;
-    const float g = (float)gamma, rest = 1.0f - g;
-    for (ptrdiff_t begin = 0; begin < n; begin += CHUNK) {
-        const ptrdiff_t end = begin + CHUNK < n ? begin + CHUNK : n;
-        float value = 0.0f, first = 0.0f;
-#pragma omp simd reduction(+ : value, first)
-        for (ptrdiff_t j = begin; j < end; j++) {
-            float from = (float)a[j], to = (float)beta[j];
-            float m = rest * from + (g * to + TINY_FLOAT);
-            float log_m = rough_log(m);
-            value += m * log_m;
-            first += (to - from) * log_m;
-        }
-        sums[0] -= c * value;
-        sums[1] -= c * first;
-    }
+    ROUGH_ENTROPY(double)
 }
 
-static double STORED(bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n) {
-    const REAL *a = alpha;
-    double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-    for (ptrdiff_t j = 0; j < n; j++) {
-        double delta = beta[j] - a[j];
-        sum -= delta * delta / ((1.0 - gamma) * a[j] + gamma * beta[j] + TINY);
-    }
+static void STORED(rough_entropy_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c,
+                                          double *sums) {
+    ROUGH_ENTROPY(REAL)
+}
+
+#define BEND(BETA)                                                              \
+    const REAL *a = alpha;                                                      \
+    const BETA *b = beta;                                                       \
+    double sum = 0.0;                                                           \
+    _Pragma("omp simd reduction(+ : sum)")                                      \
+    for (ptrdiff_t j = 0; j < n; j++) {                                         \
+        double from = a[j], to = b[j], delta = to - from;                       \
+        sum -= delta * delta / ((1.0 - gamma) * from + gamma * to + TINY);      \
+    }                                                                           \
     return sum;
-}
 
+static double STORED(bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n) { BEND(double) }
+
+static double STORED(bend_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n) { BEND(REAL) }
+
+#undef BEND
+#undef ROUGH_ENTROPY
 #undef CHUNK

@@ -23,6 +23,7 @@ from sdcastruct.entropy cimport (
     Objective,
     Segment,
     entropy_at,
+    mix,
     quadratic_start,
     search,
 )
@@ -45,10 +46,10 @@ from sdcastruct.solvers.options import (
 
 # In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself,
 # which will do where it is at most ROUGH_PART of what the step will gain.
-cdef double ROUGH_ERROR = 1e-7, ROUGH_PART = 0.1
+cdef double ROUGH_ERROR = 2e-7, ROUGH_PART = 0.1
 # A step needs no search if its gap is known this well: an error of at most so many times itself,
 # where all that convexity allows counts as an error.
-cdef double TRUST = 8.0
+cdef double TRUST = 32.0
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
 
@@ -75,7 +76,7 @@ class SDCA(Solver):
     step_size : float in (0, 1] or "safe", optional
         A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
         the theory guarantees.
-    search_every : int, default 8
+    search_every : int, default 16
         Search at least on every so many visits of a sample, and whenever its gap is not known
         well. In between it takes the step size and the entropy of the quadratic model. With 1 or 2
         every step raises the dual; with more, one in thousands may lower it a little.
@@ -94,7 +95,7 @@ class SDCA(Solver):
     threads = True
 
     def __init__(self, sampler=None, subprecision=0.2, max_newton=50, start="quadratic",
-                 step_size=None, search_every=8, epsilon=1e-5, dual_dtype="float64",
+                 step_size=None, search_every=16, epsilon=1e-5, dual_dtype="float64",
                  dual_folder=None, random_state=None):
         check_sampler(sampler)
         check_number("subprecision", subprecision, 0.0, np.inf)
@@ -243,11 +244,10 @@ cdef class SDCAState(DualState):
         cdef double *w = &self.w_view[0]
         cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
         cdef Py_ssize_t n_slots = problem.n_slots(i)
-        cdef Segment segment = Segment(self.stored.storage(), problem.runs(i),
-                                       self.stored.block(i), space.beta, True)
         cdef double lam_n = self.lam * problem.n_samples / (problem.weights[i] * self.coupling)
         cdef double log_z = 0.0, score = 0.0, gap, gamma, error
         cdef Objective f
+        cdef Segment segment
 
         if not self.sampler.compiled:
             problem.prefetch_weights(i, w)      # nobody has foreseen this sample
@@ -255,6 +255,7 @@ cdef class SDCAState(DualState):
         problem.score_into(i, w, space.theta)
         self.prefetch_alpha(i, 1)
         problem.expect_into(i, space.theta, space.m, &log_z, space)
+        segment = problem.segment(i, space, self.stored.storage(), self.stored.block(i))
         self.prefetch_alpha(i, 2)
         kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
         f.curvature = problem.norm2(i, space.m) / lam_n
@@ -265,7 +266,7 @@ cdef class SDCAState(DualState):
         error = ROUGH_ERROR * (problem.engine.n_nodes(i) + f.entropy)
         segment.rough = error < gamma * gap * min(ROUGH_PART, self.line_search.subprecision)
         if not segment.rough and self.doubts_view[i] > TRUST * gap:
-            problem.complete(i, space)
+            problem.complete(i, space, &segment)
             f.entropy = entropy_at(segment, 0.0).value
             space.n_evaluations += 1
             self.doubts_view[i] = 0.0
@@ -281,7 +282,8 @@ cdef class SDCAState(DualState):
             self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
             self.doubts_view[i] += gap * gamma * (1.0 - gamma)
         else:
-            problem.complete(i, space)
+            if not segment.rough:
+                problem.complete(i, space, &segment)
             f.entropy += self.doubts_view[i]
             f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
             gamma = search(self.line_search, f, segment, gamma, &self.entropies_view[i],
@@ -290,7 +292,7 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        problem.mix(i, gamma, space, segment.storage, self.stored.block(i))
+        mix(segment, gamma)
         self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
         self.add_to_weights(i, -gamma / lam_n, space.m, w)
