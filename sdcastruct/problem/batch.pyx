@@ -155,8 +155,13 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
         _add_features(problem, m, scale, part, first, last)
         return part
 
-    for part in spread(work, problem.n_samples, n_jobs)[1:]:
-        np.asarray(w)[:] += part
+    total, *others = spread(work, problem.n_samples, n_jobs)
+
+    def add_others(first, last):
+        for part in others:
+            total[first:last] += part[first:last]
+
+    spread(add_others, problem.dim, n_jobs)
 
 
 def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,

@@ -292,10 +292,10 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
+        self.add_to_weights(i, -gamma / lam_n, space.m, w)      # while they are in the cache
         mix(segment, gamma)
         self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
-        self.add_to_weights(i, -gamma / lam_n, space.m, w)
         self.prefetch_weights(space)
         space.n_updates += 1
         space.n_oracle_calls += 1
