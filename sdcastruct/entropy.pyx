@@ -33,6 +33,7 @@ cdef double entropy_of(Runs runs, const double *mu) noexcept nogil:
 
 cdef Segment _written(Runs runs, const double *alpha, const double *beta,
                       bint rough) noexcept nogil:
+    """Return a segment without products, which nobody will write to."""
     cdef Py_ssize_t r, n = 0
     for r in range(runs.n):
         n += runs.length[r]
@@ -59,18 +60,21 @@ cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil:
         alpha += n * storage.size
         beta += n
     for p in range(segment.n_products):
-        storage.rough_entropy_between(alpha_of(segment, p), table_of(segment, p), gamma,
+        storage.rough_entropy_between(_alpha_of(segment, p), _write_product(segment, p), gamma,
                                       segment.products[p].k * segment.products[p].k, 1.0, sums)
     return Entropy(sums[0], sums[1])
 
 
-cdef char *alpha_of(Segment segment, Py_ssize_t p) noexcept nogil:
+cdef char *_alpha_of(Segment segment, Py_ssize_t p) noexcept nogil:
     """Return where alpha has the table of which beta has product p."""
     return <char *> segment.alpha + segment.products[p].region * segment.storage.size
 
 
-cdef void *table_of(Segment segment, Py_ssize_t p) noexcept nogil:
-    """Write product p out, stored like alpha; all to the same place, which stays in the cache."""
+cdef void *_write_product(Segment segment, Py_ssize_t p) noexcept nogil:
+    """Write product p out, stored like alpha, and return where.
+
+    All come to the same place, which stays in the cache.
+    """
     cdef Product product = segment.products[p]
     cdef double *place = segment.beta + segment.n_written
     segment.storage.scale_pair(product.rows, product.stored, product.columns, product.k, place)
@@ -84,7 +88,7 @@ cdef void mix(Segment segment, double gamma) noexcept nogil:
     segment.storage.mix(segment.alpha, segment.beta, gamma, segment.n_written)
     for p in range(segment.n_products):
         product = segment.products[p]
-        segment.storage.mix_pair(alpha_of(segment, p), product.rows, product.stored,
+        segment.storage.mix_pair(_alpha_of(segment, p), product.rows, product.stored,
                                  product.columns, gamma, product.k)
 
 
@@ -104,7 +108,7 @@ cdef double second_derivative(Segment segment, double gamma) noexcept nogil:
         alpha += n * storage.size
         beta += n
     for p in range(segment.n_products):
-        total += storage.bend_between(alpha_of(segment, p), table_of(segment, p), gamma,
+        total += storage.bend_between(_alpha_of(segment, p), _write_product(segment, p), gamma,
                                       segment.products[p].k * segment.products[p].k)
     return min(total, 0.0)
 

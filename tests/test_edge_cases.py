@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from sdcastruct import duality
-from sdcastruct.models import ChainModel
+from sdcastruct.models import ChainModel, MulticlassModel
 from sdcastruct.samplers import Gap, MaxGap, Sampler
 from sdcastruct.solvers import SDCA
 
@@ -176,3 +176,12 @@ def test_long_attributes_lists_have_the_right_norm():
     m = rng.normal(size=60 * 3 + 9)
     features = problem.features(0, m)
     assert_allclose(problem.features_norm2(0, m), features @ features, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_model_without_weights(n_jobs):
+    problem = MulticlassModel(n_states=3, n_features=0).bind(np.zeros((4, 0)), [0, 1, 2, 0])
+    result = SDCA(random_state=0).solve(problem, n_jobs=n_jobs)
+    assert result.converged
+    assert result.w.shape == (0,)
+    assert_allclose(result.primal, np.log(3))

@@ -107,7 +107,7 @@ def test_weights_stay_conjugate_and_gaps_are_block_gaps(data, lam, seed):
     errors = np.abs(state.entropies - expected)
     nodes = [data.problem.n_nodes(i) for i in range(len(data.joint))]
     assert np.all(
-        errors <= np.where(state.doubts > 0, SINGLE * (nodes + np.abs(expected)), tolerance)
+        errors <= np.where(state.roundings > 0, SINGLE * (nodes + np.abs(expected)), tolerance)
     )
     state.certify()
     assert_allclose(state.entropies, expected, rtol=0, atol=tolerance)

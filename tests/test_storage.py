@@ -102,10 +102,11 @@ def test_entropies_are_made_exact_when_steps_get_small():
     problem = letters(20)
     state = SDCA(random_state=0).init(problem, 0.05)
     state.epoch()
-    assert state.doubts.any()
+    assert state.roundings.any()
     for _ in range(200):
         state.epoch()
     assert np.all(state.doubts < 1e-12)
+    assert not state.roundings.any()
     exact = [
         duality.entropy(problem.counting(i), state.alpha[problem.block(i)])
         for i in range(problem.n_samples)

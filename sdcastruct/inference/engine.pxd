@@ -9,8 +9,9 @@ cdef class Engine:
     cdef readonly Py_ssize_t scratch_size
     # Whether `calibrate` is implemented.
     cdef readonly bint calibrates
-    # Whether `expect`, `complete` and `products` are implemented, and most products of a sample.
+    # Whether `expect`, `complete` and `products` are implemented.
     cdef readonly bint factors
+    # Most tables of a sample that `products` writes.
     cdef readonly Py_ssize_t max_products
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil

@@ -6,7 +6,7 @@ cdef class Engine:
 
     Without `calibrate`, dual points can only be stored in double precision. An engine whose tables
     are products of small factors may set `factors` and implement `expect`, `complete` and
-    `products`: then most steps of SDCA never write them out.
+    `products`, and say `max_products`: then most steps of SDCA never write them out.
 
     They run without the GIL and may raise (``with gil: raise ...``). Scratch memory belongs to the
     caller, so one engine serves many threads.
@@ -45,7 +45,8 @@ cdef class Engine:
                              Product *out) noexcept nogil:
         """Write the factors that `expect` has left, and return how many tables are their products.
 
-        These tables are the last ones of mu. The scratch memory must live as long as the products.
+        These tables are the last ones of mu, square, with the counting number 1, at most
+        `max_products`. They point into the scratch memory and live as long as what it holds.
         """
         return 0
 

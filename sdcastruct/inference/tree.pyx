@@ -158,8 +158,10 @@ cdef class TreeEngine(Engine):
         cdef const Link *links = self.forest(i)
         cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, j, n = 0
         cdef Factors f = self.factors_in(i, scratch)
-        cdef char *stored = <char *> f.transposed       # which has served
-        storage.store(f.E, stored, self.n_tables[i] * K * K)
+        cdef char *stored = <char *> f.E
+        if storage.size != sizeof(double):
+            stored = <char *> f.transposed              # which has served
+            storage.store(f.E, stored, self.n_tables[i] * K * K)
         for j in range(T):
             if links[j].parent >= 0:
                 out[n] = product(links[j], T, K, f)

@@ -161,7 +161,8 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
         for part in others:
             total[first:last] += part[first:last]
 
-    spread(add_others, problem.dim, n_jobs)
+    if others:
+        spread(add_others, problem.dim, n_jobs)
 
 
 def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,

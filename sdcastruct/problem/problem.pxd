@@ -35,7 +35,7 @@ cdef class Problem:
                          Workspace space) except -1 nogil
     cdef Segment segment(self, Py_ssize_t i, Workspace space, const Storage *storage,
                          void *alpha) noexcept nogil
-    cdef void complete(self, Py_ssize_t i, Workspace space, Segment *segment) noexcept nogil
+    cdef void make_exact(self, Py_ssize_t i, Workspace space, Segment *segment) noexcept nogil
     cdef void gather_into(self, Py_ssize_t i, const double *mu, double *m) noexcept nogil
     cdef double norm2(self, Py_ssize_t i, const double *m) except -1.0 nogil
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil

@@ -116,7 +116,10 @@ cdef class Problem:
 
     cdef Segment segment(self, Py_ssize_t i, Workspace space, const Storage *storage,
                          void *alpha) noexcept nogil:
-        """Return the segment from alpha to the region marginals of the last `expect_into`."""
+        """Return the segment from alpha to the region marginals of the last `expect_into`.
+
+        It is rough until `make_exact`.
+        """
         cdef Py_ssize_t n_written = self.n_regions(i), n_products = 0, p
         if space.factored:
             n_products = self.engine.products(i, space.scratch, storage, space.products)
@@ -125,11 +128,13 @@ cdef class Problem:
         return Segment(storage, self.runs(i), alpha, space.beta, n_written, n_products,
                        space.products, True)
 
-    cdef void complete(self, Py_ssize_t i, Workspace space, Segment *segment) noexcept nogil:
-        """Write out all that the segment has as products."""
-        if segment.n_products > 0:
+    cdef void make_exact(self, Py_ssize_t i, Workspace space, Segment *segment) noexcept nogil:
+        """Write out all products of the segment, so that it is no longer rough."""
+        if space.factored:
             self.engine.complete(i, space.beta, space.scratch)
-            segment.n_products, segment.n_written = 0, self.n_regions(i)
+            space.factored = False
+        segment.n_products, segment.n_written = 0, self.n_regions(i)
+        segment.rough = False
 
     cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
                          double *scratch) except -1 nogil:
@@ -398,6 +403,11 @@ cdef Py_ssize_t whole_lines(Py_ssize_t size) noexcept nogil:
 cdef class Workspace:
     """Memory for one step on any sample of a problem; one per thread."""
 
+    def __cinit__(self, Problem problem):
+        self.products = <Product *> malloc(max(1, problem.engine.max_products) * sizeof(Product))
+        if self.products == NULL:
+            raise MemoryError
+
     def __init__(self, Problem problem):
         cdef Py_ssize_t slots = whole_lines(problem.attributes.max_slots)
         cdef Py_ssize_t regions = whole_lines(problem.regions.max_regions)
@@ -406,9 +416,6 @@ cdef class Workspace:
         self.m = self.theta + slots
         self.beta = self.m + slots
         self.scratch = self.beta + regions
-        self.products = <Product *> malloc(max(1, problem.engine.max_products) * sizeof(Product))
-        if self.products == NULL:
-            raise MemoryError
 
     def __dealloc__(self):
         free(self.products)

@@ -1,5 +1,7 @@
 /* The kernels for AVX2 with fused multiply-add, for x86-64 machines from 2013 on. */
-#if defined(__x86_64__) && defined(__GNUC__)
+#include "kernels.h"
+
+#if defined(SDCASTRUCT_AVX2)
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else

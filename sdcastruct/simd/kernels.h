@@ -7,6 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Which tables of kernels this compiler builds besides the one for every machine. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define SDCASTRUCT_AVX2
+#if __GNUC__ >= 8 && !defined(__clang__)
+#define SDCASTRUCT_AVX512
+#endif
+#endif
+
 /* Where the arrays of a block begin to be those of a sample. They lie together, because samples come in any order. */
 typedef struct {
     int64_t slot, entry, pair, group, occurrence;

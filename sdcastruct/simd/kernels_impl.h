@@ -111,19 +111,19 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
 #undef ROUNDED_SUM
 #undef STORED
 
-#define STORAGE(TYPE, SUFFIX)                                 \
-    {                                                         \
-        .size = sizeof(TYPE),                                 \
-        .load = load_##SUFFIX,                                \
-        .store = store_##SUFFIX,                              \
-        .mix = mix_##SUFFIX,                                  \
-        .scale_pair = scale_pair_##SUFFIX,                    \
-        .mix_pair = mix_pair_##SUFFIX,                        \
-        .entropy_along = entropy_along_##SUFFIX,              \
-        .rough_entropy_along = rough_entropy_along_##SUFFIX,  \
+#define STORAGE(TYPE, SUFFIX)                                    \
+    {                                                            \
+        .size = sizeof(TYPE),                                    \
+        .load = load_##SUFFIX,                                   \
+        .store = store_##SUFFIX,                                 \
+        .mix = mix_##SUFFIX,                                     \
+        .scale_pair = scale_pair_##SUFFIX,                       \
+        .mix_pair = mix_pair_##SUFFIX,                           \
+        .entropy_along = entropy_along_##SUFFIX,                 \
+        .rough_entropy_along = rough_entropy_along_##SUFFIX,     \
         .rough_entropy_between = rough_entropy_between_##SUFFIX, \
-        .bend_along = bend_along_##SUFFIX,                    \
-        .bend_between = bend_between_##SUFFIX,                \
+        .bend_along = bend_along_##SUFFIX,                       \
+        .bend_between = bend_between_##SUFFIX,                   \
     }
 
 /* Maps between tables often have runs of one or two states: with a constant length the loop over a run disappears. */

@@ -17,18 +17,19 @@ static void STORED(store)(const double *restrict x, void *alpha, ptrdiff_t n) {
 
 static void STORED(mix)(void *alpha, const double *restrict beta, double gamma, ptrdiff_t n) {
     REAL *restrict a = alpha;
-    const REAL g = (REAL)gamma, rest = 1 - g;
+    const REAL g = (REAL)gamma, rest = (REAL)(1.0 - gamma);
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) a[j] = ROUNDED(rest * a[j] + g * (REAL)beta[j]);
 }
 
-/* beta = a E y of `columns` columns that are too few for a vector, and alpha = rest alpha + gamma beta. */
+/* beta = a E y of `columns` columns that are too few for a vector. */
 SDCA_INLINE void STORED(scale_columns)(ptrdiff_t columns, const double *a, const REAL *E, const double *y, ptrdiff_t k,
                                        REAL *beta) {
     for (ptrdiff_t i = 0; i < k; i++)
         for (ptrdiff_t j = 0; j < columns; j++) beta[i * k + j] = (REAL)a[i] * ((REAL)y[j] * E[i * k + j]);
 }
 
+/* alpha = rest alpha + gamma beta likewise. */
 SDCA_INLINE void STORED(mix_columns)(ptrdiff_t columns, REAL *alpha, const double *a, const REAL *E, const double *y,
                                      double gamma, ptrdiff_t k) {
     for (ptrdiff_t i = 0; i < k; i++)

@@ -199,8 +199,9 @@ cdef class SDCAState(DualState):
     ----------
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples, of type `dual_dtype`.
-    doubts : array of shape (n_samples,)
-        How far the kept entropy of each sample may be off.
+    doubts, roundings : array of shape (n_samples,)
+        How far the kept entropy of each sample may be off, by the quadratic model of steps without
+        a search, and by single precision.
     n_evaluations : int
         Evaluations of the line search so far.
     coupling : float
@@ -210,14 +211,14 @@ cdef class SDCAState(DualState):
         See `DualState` and `State`.
     """
 
-    cdef readonly object alpha, gammas, visits, doubts
+    cdef readonly object alpha, gammas, visits, doubts, roundings
     cdef readonly int64_t n_evaluations
     cdef public double coupling
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
     cdef int64_t search_every
     cdef StoredMarginals stored
-    cdef double[::1] gammas_view, doubts_view
+    cdef double[::1] gammas_view, doubts_view, roundings_view
     cdef int64_t[::1] visits_view
 
     def __cinit__(self, *args):
@@ -228,15 +229,20 @@ cdef class SDCAState(DualState):
         self.alpha = alpha
         self.gammas = np.full(self.problem.n_samples, 0.5)
         self.visits = np.zeros(self.problem.n_samples, np.int64)
-        self.doubts = np.zeros(self.problem.n_samples)
+        self.doubts, self.roundings = np.zeros((2, self.problem.n_samples))
         self.stored, self.gammas_view = StoredMarginals(self.problem, alpha), self.gammas
-        self.visits_view, self.doubts_view = self.visits, self.doubts
+        self.visits_view = self.visits
+        self.doubts_view, self.roundings_view = self.doubts, self.roundings
         self.begin(gaps)
 
     def recompute(self):
         """Write the slot marginals and entropies of alpha."""
         batch.summarise(self.problem, self.alpha, self.m, self.entropies, self.n_jobs)
-        self.doubts[:] = 0.0
+        self.doubts[:] = self.roundings[:] = 0.0
+
+    cdef bint knows_gap(self, Py_ssize_t i, double gap) noexcept nogil:
+        """Return whether the gap that follows from the kept entropy of sample i may be trusted."""
+        return self.doubts_view[i] <= TRUST * gap and self.roundings_view[i] <= gap
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
@@ -248,6 +254,7 @@ cdef class SDCAState(DualState):
         cdef double log_z = 0.0, score = 0.0, gap, gamma, error
         cdef Objective f
         cdef Segment segment
+        cdef bint rough
 
         if not self.sampler.compiled:
             problem.prefetch_weights(i, w)      # nobody has foreseen this sample
@@ -264,35 +271,35 @@ cdef class SDCAState(DualState):
         gap = max(log_z - f.entropy - score, 0.0)
         gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         error = ROUGH_ERROR * (problem.engine.n_nodes(i) + f.entropy)
-        segment.rough = error < gamma * gap * min(ROUGH_PART, self.line_search.subprecision)
-        if not segment.rough and self.doubts_view[i] > TRUST * gap:
-            problem.complete(i, space, &segment)
+        rough = error < gamma * gap * min(ROUGH_PART, self.line_search.subprecision)
+        if not rough and not self.knows_gap(i, gap):
+            problem.make_exact(i, space, &segment)
             f.entropy = entropy_at(segment, 0.0).value
             space.n_evaluations += 1
-            self.doubts_view[i] = 0.0
+            self.doubts_view[i] = self.roundings_view[i] = 0.0
             gap = max(log_z - f.entropy - score, 0.0)
             gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         self.gaps_view[i] = gap * problem.weights[i]
         self.foresee(space, i)
 
-        if self.visits_view[i] % self.search_every and self.doubts_view[i] <= TRUST * gap:
+        if self.visits_view[i] % self.search_every and self.knows_gap(i, gap):
             if self.line_search.max_newton > 0:
                 gamma = quadratic_start(gap, f.curvature)
             # KL(m || beta) = log_z - H(m) - <theta, m>, which the model takes for gap (1-gamma)^2.
             self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
             self.doubts_view[i] += gap * gamma * (1.0 - gamma)
         else:
-            if not segment.rough:
-                problem.complete(i, space, &segment)
-            f.entropy += self.doubts_view[i]
+            if not rough:
+                problem.make_exact(i, space, &segment)
+            f.entropy += self.doubts_view[i] + self.roundings_view[i]
             f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
             gamma = search(self.line_search, f, segment, gamma, &self.entropies_view[i],
                            &space.n_evaluations)
-            self.doubts_view[i] = error if segment.rough else 0.0
+            self.doubts_view[i], self.roundings_view[i] = 0.0, error if rough else 0.0
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        self.add_to_weights(i, -gamma / lam_n, space.m, w)      # while they are in the cache
+        self.add_to_weights(i, -gamma / lam_n, space.m, w)      # while the rows of w are near
         mix(segment, gamma)
         self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
@@ -330,7 +337,7 @@ cdef class SDCAState(DualState):
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
         return {**super().arrays(), "alpha": self.alpha, "gammas": self.gammas,
-                "visits": self.visits, "doubts": self.doubts}
+                "visits": self.visits, "doubts": self.doubts, "roundings": self.roundings}
 
     def counters(self):
         """Return all numbers that the state consists of, {name: number}."""
