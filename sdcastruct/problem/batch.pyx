@@ -23,11 +23,11 @@ cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
     return 0
 
 
-cdef int score_in_turn(Problem problem, Py_ssize_t i, Py_ssize_t last, const double *w,
+cdef int score_in_turn(Problem problem, Py_ssize_t i, Py_ssize_t upcoming, const double *w,
                        double *theta) except -1 nogil:
-    """Write the scores of sample i, and ask for the weights of i + 1 if that comes before last."""
-    if i + 1 < last:
-        problem.prefetch_weights(i + 1, w)
+    """Write the scores of sample i, and ask for the weights of the upcoming one, if any."""
+    if upcoming < problem.n_samples:
+        problem.prefetch_weights(upcoming, w)
     return problem.score_into(i, w, theta)
 
 
@@ -87,7 +87,7 @@ def marginals(Problem problem, const double[::1] w, out=None, int n_jobs=1):
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                score_in_turn(problem, i, last, &w[0], space.theta)
+                score_in_turn(problem, i, i + 1, &w[0], space.theta)
                 problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
                 alpha.store(i, space.beta)
 
@@ -193,7 +193,7 @@ def losses(Problem problem, const double[::1] w):
     cdef Py_ssize_t i
     with nogil:
         for i in range(problem.n_samples):
-            score_in_turn(problem, i, problem.n_samples, &w[0], space.theta)
+            score_in_turn(problem, i, i + 1, &w[0], space.theta)
             problem.log_partition_into(i, space.theta, &log_z, space)
             view[i] = log_z - problem.truth_score(i, space.theta)
     return out
@@ -207,14 +207,13 @@ def infer_each(Problem problem, const double[::1] w, samples=None):
     out = np.empty(which.shape[0])
     cdef double[::1] view = out
     cdef Workspace space = Workspace(problem)
-    cdef Py_ssize_t k
+    cdef Py_ssize_t k, upcoming
     for k in range(which.shape[0]):
         problem.check_index(which[k])
     with nogil:
         for k in range(which.shape[0]):
-            if k + 1 < which.shape[0]:
-                problem.prefetch_weights(which[k + 1], &w[0])
-            problem.score_into(which[k], &w[0], space.theta)
+            upcoming = which[k + 1] if k + 1 < which.shape[0] else problem.n_samples
+            score_in_turn(problem, which[k], upcoming, &w[0], space.theta)
             problem.infer_into(which[k], space.theta, space.beta, &view[k], space.scratch)
     return out
 
@@ -231,7 +230,7 @@ def decode(Problem problem, const double[::1] w):
     cdef Py_ssize_t i
     with nogil:
         for i in range(problem.n_samples):
-            score_in_turn(problem, i, problem.n_samples, &w[0], space.theta)
+            score_in_turn(problem, i, i + 1, &w[0], space.theta)
             problem.decode_into(i, space.theta, &view[first[i]], space.scratch)
     return np.split(labels, ends[:len(ends) - 1])
 
@@ -244,8 +243,7 @@ def scores(Problem problem, const double[::1] w):
     cdef Py_ssize_t i
     with nogil:
         for i in range(problem.n_samples):
-            score_in_turn(problem, i, problem.n_samples, &w[0],
-                          &view[problem.attributes.slot_ptr[i]])
+            score_in_turn(problem, i, i + 1, &w[0], &view[problem.attributes.slot_ptr[i]])
     return out
 
 
@@ -286,7 +284,7 @@ def _add_gradients(Problem problem, const double[::1] w, Py_ssize_t first, Py_ss
     cdef Py_ssize_t i
     with nogil:
         for i in range(first, last):
-            score_in_turn(problem, i, last, &w[0], space.theta)
+            score_in_turn(problem, i, i + 1, &w[0], space.theta)
             problem.expect_into(i, space.theta, space.m, &log_z, space)
             total += problem.weights[i] * (log_z - problem.truth_score(i, space.theta))
             problem.add_truth(i, -1.0, space.m)
@@ -315,7 +313,7 @@ def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                score_in_turn(problem, i, last, &w[0], space.theta)
+                score_in_turn(problem, i, i + 1, &w[0], space.theta)
                 problem.log_partition_into(i, space.theta, &log_z, space)
                 score = kernels.dot(space.theta, &m[problem.attributes.slot_ptr[i]],
                                     problem.n_slots(i))
