@@ -46,12 +46,13 @@ typedef REAL STORED(UnalignedWide) __attribute__((vector_size(VECTOR_BYTES), ali
 #define WIDE(ARRAY, V) (*(STORED(UnalignedWide) *)((ARRAY) + COLUMN_OF(V, LANES)))
 #define CONSTANT_WIDE(ARRAY, V) (*(const STORED(UnalignedWide) *)((ARRAY) + COLUMN_OF(V, LANES)))
 
-/* The same in n vectors. A row is read before it is written, because the last one may overlap the one before. */
+/* y in n vectors, of which the last one may overlap the one before. */
 SDCA_INLINE void STORED(wide_row)(SHAPE, const double *y, STORED(Wide) *x) {
     for (int v = 0; v < n; v++)
         for (int l = 0; l < LANES; l++) x[v][l] = (REAL)y[COLUMN_OF(v, LANES) + l];
 }
 
+/* The same as scale_columns and mix_columns in vectors. A row of alpha is read before it is written. */
 SDCA_INLINE void STORED(scale_rows)(SHAPE, const double *a, const REAL *E, const double *y, ptrdiff_t k, REAL *beta) {
     STORED(Wide) x[MOST_VECTORS];
     STORED(wide_row)(SAME_SHAPE, y, x);
