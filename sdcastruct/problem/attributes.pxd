@@ -15,7 +15,7 @@ cdef class Attributes:
     cdef readonly Py_ssize_t n_samples, dim, n_rows, max_slots
     # The scores theta_i of sample i have length slot_ptr[i+1] - slot_ptr[i].
     cdef readonly const int64_t[::1] slot_ptr
-    cdef list templates
+    cdef readonly list templates
     cdef Py_ssize_t n_blocks
     cdef const Block **blocks
 

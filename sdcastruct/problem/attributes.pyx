@@ -7,24 +7,21 @@ template, whose columns are the states of the table. With m_s the marginals of t
     add     W += scale sum_s x_s^T m_s
     norm2   ||sum_s x_s^T m_s||^2, the squared norm of what `add` adds
 
-`add` is the adjoint of `score`: <score(w), m> = <w, add(m)>. The attributes stay in CSR form. The
-norm is taken through the Gram matrix of a sample's rows, sum_st <x_s, x_t> <m_s, m_t>, which is
-sparse: most attributes occur in few slots of a sample. The frequent ones would fill it with pairs;
-their rows sum_s x_sa m_s are summed and squared instead.
+`add` is the adjoint of `score`: <score(w), m> = <w, add(m)>. The attributes stay in CSR form; what
+the norm is computed from is in gram.pyx.
 """
 
 import numpy as np
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport INT32_MAX, int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from sdcastruct.simd.kernels cimport Place, kernels
 
+from sdcastruct.problem.gram import SampleAttributes, gram, joined, row_sums
 from sdcastruct.problem.threads import spread
 
-# Attributes with more occurrences in a sample than this are left out of the Gram matrix.
-MOST_PAIRED = 8
 # Tables of weights up to this size stay in a cache nearby.
 NEAR_BYTES = 2 ** 18
 
@@ -62,6 +59,7 @@ cdef class Template:
             "entry_value": np.broadcast_to(1.0, value.shape) if binary else value,
         }
         self.block.width = width
+        self.block.first_replica = INT32_MAX
         self.block.weight_offset = weight_offset
         self.block.far = self.n_attributes * width * sizeof(double) > NEAR_BYTES
         self.block.slot_offset = <const int64_t *> self.address("slot_offset", np.int64)
@@ -79,8 +77,12 @@ cdef class Template:
         """Compute what `norm2` needs, unless that was done; prediction does without."""
         if self.block.diagonal != NULL:
             return
+
+        def gram_of(first, last):
+            return gram(self.of_samples(), self.arrays["slot_offset"], first, last)
+
         n_samples = len(self.arrays["slot_ptr"]) - 1
-        self.arrays.update(_joined(spread(self._gram_of, n_samples, n_jobs)))
+        self.arrays.update(joined(spread(gram_of, n_samples, n_jobs)))
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
         self.block.pair_value = <const double *> self.address("pair_value", np.float64)
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
@@ -91,15 +93,76 @@ cdef class Template:
         places[:, 4] = self.arrays["occurrence_ptr"][groups]
         self.block.diagonal = <const double *> self.address("diagonal", np.float64)  # all is done
 
-    def _gram_of(self, first, last):
-        """Return the Gram matrices of some samples, see `_gram`."""
-        slot_ptr, entry_ptr = self.arrays["slot_ptr"][first:last + 1], self.arrays["entry_ptr"]
-        slots = slice(slot_ptr[0], slot_ptr[last - first])
-        entry_ptr = entry_ptr[slots.start:slots.stop + 1]
-        entries = slice(entry_ptr[0], entry_ptr[slots.stop - slots.start])
-        return _gram(self.n_attributes, slot_ptr - slots.start, self.arrays["slot_offset"][slots],
-                     entry_ptr - entries.start, self.arrays["entry_row"][entries],
-                     np.ascontiguousarray(self.arrays["entry_value"][entries]))
+    def occurrences(self, int n_jobs=1):
+        """Return how often each attribute occurs, shape (n_attributes,)."""
+        cdef const int32_t[::1] rows = self.arrays["entry_row"]
+
+        def count(Py_ssize_t first, Py_ssize_t last):
+            counts = np.zeros(self.n_attributes, np.int32)
+            cdef int32_t[::1] view = counts
+            cdef Py_ssize_t e
+            with nogil:
+                for e in range(first, last):
+                    view[rows[e]] += 1
+            return counts
+
+        return sum(spread(count, rows.shape[0], n_jobs))
+
+    def renumbered(self, const int32_t[::1] number, int n_jobs=1):
+        """Return this template with row `number[r]` in the place of row r."""
+        cdef const int32_t[::1] rows = self.arrays["entry_row"]
+        numbers = np.empty(rows.shape[0], np.int32)
+        cdef int32_t[::1] view = numbers
+
+        def renumber(Py_ssize_t first, Py_ssize_t last):
+            cdef Py_ssize_t e
+            with nogil:
+                for e in range(first, last):
+                    view[e] = number[rows[e]]
+
+        spread(renumber, rows.shape[0], n_jobs)
+        cdef Template other = self._copy()
+        other.arrays["entry_row"] = numbers
+        other.block.entry_row = <const int32_t *> other.address("entry_row", np.int32)
+        return other
+
+    def with_replicas(self, double[::1] rows):
+        """Return this template with rows from `n_attributes` on in other memory than w."""
+        cdef Template other = self._copy()
+        if rows.shape[0]:
+            other.block.first_replica = self.n_attributes
+            other.block.replicas = &rows[0] - self.n_attributes * self.block.width
+            other.arrays["replicas"] = rows
+        return other
+
+    def _copy(self):
+        """Return a template that shares all arrays with this one."""
+        cdef Template other = Template.__new__(Template)
+        other.n_attributes, other.block, other.arrays = (
+            self.n_attributes, self.block, dict(self.arrays))
+        return other
+
+    @property
+    def weights(self):
+        """Where the rows of weights stand in w, and the length of a row: (slice, int)."""
+        offset, width = self.block.weight_offset, self.block.width
+        return slice(offset, offset + self.n_attributes * width), width
+
+    @property
+    def n_slots(self):
+        """Number of slots of all samples."""
+        return self.arrays["slot_offset"].size
+
+    def first_scores(self, slot_ptr):
+        """Return where each slot's scores begin, given where those of each sample do."""
+        slots = np.diff(self.arrays["slot_ptr"])
+        return np.repeat(slot_ptr[:slots.size], slots) + self.arrays["slot_offset"]
+
+    def of_samples(self):
+        """Return the attributes, to be looked at sample by sample."""
+        value = self.arrays["entry_value"] if self.block.entry_value != NULL else None
+        return SampleAttributes(self.n_attributes, self.arrays["slot_ptr"],
+                                self.arrays["entry_ptr"], self.arrays["entry_row"], value)
 
     cdef size_t address(self, name, dtype) except? 0:
         array = self.arrays[name] = np.ascontiguousarray(self.arrays[name], dtype)
@@ -221,152 +284,9 @@ cdef class Attributes:
         bounds, negative = np.zeros(self.n_samples), np.zeros(self.n_samples, bool)
         cdef Template template
         for template in self.templates:
-            bound, below = _row_sums(template, np.asarray(self.slot_ptr), tables_per_slot)
+            first = template.first_scores(np.asarray(self.slot_ptr))
+            tables = tables_per_slot(first, first + template.block.width)
+            bound, below = row_sums(template.of_samples(), np.asarray(tables, np.float64))
             bounds += bound
             negative |= below
         return bounds, negative
-
-
-def _gram(n_attributes, slot_ptr, slot_offset, entry_ptr, entry_row, entry_value):
-    """Return the arrays of a block that `norm2` needs, and the places in them (see kernels.h)."""
-    column, column_ptr, occurrences = _columns(n_attributes, slot_ptr, entry_ptr, entry_row)
-    frequent = occurrences > MOST_PAIRED
-    few = np.bincount(occurrences, minlength=MOST_PAIRED + 1)[:MOST_PAIRED + 1]
-    n_pairs = few @ (np.arange(few.size) * (np.arange(few.size) - 1) // 2)      # at most
-    diagonal, pair_ptr, pair_offset, pair_value = _pairs(
-        slot_ptr, slot_offset, entry_ptr, column, frequent.view(np.uint8), entry_value, n_pairs)
-
-    grouped = np.flatnonzero(frequent[column])
-    grouped = grouped[np.argsort(column[grouped], kind="stable")]
-    slot = np.searchsorted(entry_ptr, grouped, side="right") - 1
-    groups = np.flatnonzero(frequent)
-    return {
-        "diagonal": diagonal,
-        "pair_ptr": pair_ptr,
-        "pair_offset": pair_offset,
-        "pair_value": pair_value,
-        "group_ptr": np.searchsorted(groups, column_ptr),
-        "occurrence_ptr": np.searchsorted(column[grouped], np.append(groups, frequent.size)),
-        "occurrence_offset": slot_offset[slot],
-        "occurrence_value": entry_value[grouped],
-    }
-
-
-def _joined(parts):
-    """Return the arrays of all samples from those of stretches of them."""
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    for name in ("pair_ptr", "group_ptr", "occurrence_ptr"):
-        joined[name] = _joined_ptr([part[name] for part in parts])
-    return joined
-
-
-def _joined_ptr(parts):
-    """Return offsets into what the parts' offsets, which begin with 0, point into one by one."""
-    ends = np.cumsum([0] + [part[part.size - 1] for part in parts])
-    starts = [part[:part.size - 1] + end for part, end in zip(parts, ends)]
-    return np.concatenate([*starts, ends[len(parts):]])
-
-
-def _columns(Py_ssize_t n_attributes, const int64_t[::1] slot_ptr, const int64_t[::1] entry_ptr,
-             const int32_t[::1] entry_row):
-    """Number the attributes of every sample anew, those of sample i from column_ptr[i] on.
-
-    Returns
-    -------
-    column : int32 array of shape (n_entries,)
-    column_ptr : int64 array of shape (n_samples + 1,)
-    occurrences : int32 array of shape (column_ptr[n_samples],)
-        How often each of them occurs.
-    """
-    column, column_ptr = np.empty(entry_row.shape[0], np.int32), np.zeros_like(slot_ptr)
-    occurrences = np.empty(entry_row.shape[0], np.int32)
-    cdef int32_t[::1] column_view = column, occurrences_view = occurrences
-    cdef int64_t[::1] ptr_view = column_ptr
-    cdef int32_t[::1] last = np.full(n_attributes, -1, np.int32)
-    cdef Py_ssize_t i, e
-    cdef int64_t n_columns = 0
-    with nogil:
-        for i in range(slot_ptr.shape[0] - 1):
-            for e in range(entry_ptr[slot_ptr[i]], entry_ptr[slot_ptr[i + 1]]):
-                if last[entry_row[e]] < ptr_view[i]:
-                    last[entry_row[e]] = n_columns
-                    occurrences_view[n_columns] = 0
-                    n_columns += 1
-                column_view[e] = last[entry_row[e]]
-                occurrences_view[column_view[e]] += 1
-            ptr_view[i + 1] = n_columns
-    return column, column_ptr, occurrences[:n_columns]
-
-
-def _pairs(const int64_t[::1] slot_ptr, const int64_t[::1] slot_offset,
-           const int64_t[::1] entry_ptr, const int32_t[::1] column,
-           const unsigned char[::1] frequent, const double[::1] entry_value, Py_ssize_t size):
-    """Return the Gram matrices on and above their diagonals, at most `size` entries above.
-
-    Returns
-    -------
-    diagonal : array of shape (n_slots,)
-        sum_a x_sa^2 over attributes that are not frequent.
-    pair_ptr : int64 array of shape (n_samples + 1,)
-        Sample i has the pairs pair_ptr[i], ..., pair_ptr[i+1] - 1.
-    pair_offset : int32 array of shape (n_pairs, 2)
-        Where the tables of the slots s < t of each pair begin.
-    pair_value : array of shape (n_pairs,)
-        sum_a x_sa x_ta, likewise.
-    """
-    cdef Py_ssize_t n_slots = slot_offset.shape[0]
-    offsets, values, diagonal = np.empty((size, 2), np.int32), np.empty(size), np.zeros(n_slots)
-    pair_ptr = np.zeros(slot_ptr.shape[0], np.int64)
-    cdef int32_t[:, ::1] offsets_view = offsets
-    cdef double[::1] values_view = values, diagonal_view = diagonal
-    cdef int64_t[::1] ptr_view = pair_ptr
-    # Of each attribute of a sample the entries so far, linked from the last one back.
-    cdef int32_t[::1] last = np.full(frequent.shape[0], -1, np.int32)
-    cdef int32_t[::1] before = np.empty(column.shape[0], np.int32)
-    cdef int32_t[::1] slot_of = np.repeat(
-        np.arange(n_slots, dtype=np.int32), np.diff(entry_ptr))
-    cdef int64_t[::1] pair_of = np.full(n_slots, -1, np.int64)
-    cdef Py_ssize_t i, t, e, first
-    cdef int64_t n = 0, earlier, s
-    with nogil:
-        for i in range(slot_ptr.shape[0] - 1):
-            for t in range(slot_ptr[i], slot_ptr[i + 1]):
-                first = n
-                for e in range(entry_ptr[t], entry_ptr[t + 1]):
-                    if frequent[column[e]]:
-                        continue
-                    diagonal_view[t] += entry_value[e] * entry_value[e]
-                    earlier = before[e] = last[column[e]]
-                    last[column[e]] = e
-                    while earlier >= 0:
-                        s = slot_of[earlier]
-                        if pair_of[s] < first:
-                            pair_of[s] = n
-                            offsets_view[n, 0], offsets_view[n, 1] = slot_offset[s], slot_offset[t]
-                            values_view[n] = 0.0
-                            n += 1
-                        values_view[pair_of[s]] += entry_value[earlier] * entry_value[e]
-                        earlier = before[earlier]
-            ptr_view[i + 1] = n
-    return diagonal, pair_ptr, offsets[:n], values[:n]
-
-
-def _row_sums(Template template, slot_ptr, tables_per_slot):
-    """Return for each sample sum_a (sum_s |x_sa| q_s)^2 and whether any x_sa is negative.
-
-    q_s is the number of tables that share slot s.
-    """
-    arrays = template.arrays
-    n_samples = slot_ptr.size - 1
-    slots = np.diff(arrays["slot_ptr"])
-    start = np.repeat(slot_ptr[:n_samples], slots) + arrays["slot_offset"]
-    entries = np.diff(arrays["entry_ptr"])
-    counts = np.repeat(tables_per_slot(start, start + template.block.width), entries)
-    column, column_ptr, _ = _columns(template.n_attributes, arrays["slot_ptr"],
-                                     arrays["entry_ptr"], arrays["entry_row"])
-    sums = np.bincount(column, np.abs(arrays["entry_value"]) * counts,
-                       minlength=column_ptr[n_samples])
-    owner = np.repeat(np.arange(n_samples), np.diff(column_ptr))
-    below = np.repeat(np.repeat(np.arange(n_samples), slots), entries)[arrays["entry_value"] < 0]
-    return (np.bincount(owner, sums ** 2, minlength=n_samples),
-            np.bincount(below, minlength=n_samples) > 0)

@@ -395,11 +395,6 @@ cdef class Problem:
         return radii * self.weights
 
 
-cdef Py_ssize_t whole_lines(Py_ssize_t size) noexcept nogil:
-    """Return a number of doubles, not less than `size`, that fills cache lines."""
-    return (size + 7) // 8 * 8
-
-
 cdef class Workspace:
     """Memory for one step on any sample of a problem; one per thread."""
 
@@ -409,8 +404,8 @@ cdef class Workspace:
             raise MemoryError
 
     def __init__(self, Problem problem):
-        cdef Py_ssize_t slots = whole_lines(problem.attributes.max_slots)
-        cdef Py_ssize_t regions = whole_lines(problem.regions.max_regions)
+        cdef Py_ssize_t slots = memory.whole_lines(problem.attributes.max_slots)
+        cdef Py_ssize_t regions = memory.whole_lines(problem.regions.max_regions)
         self.memory = memory.empty(2 * slots + regions + problem.engine.scratch_size)
         self.theta = &self.memory[0]
         self.m = self.theta + slots

@@ -29,7 +29,9 @@ typedef struct {
     const Place *place;           /* sample i has what is from place[i] on, up to place[i+1] */
     const int64_t *slot_offset;   /* where a slot's table begins in theta_i and m_i */
     const int64_t *entry_ptr;     /* slot s has the entries entry_ptr[s], ..., entry_ptr[s+1] - 1 */
-    const int32_t *entry_row;     /* row of W */
+    const int32_t *entry_row;     /* row of W, or of `replicas` from first_replica on */
+    int32_t first_replica;
+    double *replicas;             /* where row 0 would lie if all were replicas; NULL if none is */
     const double *entry_value;    /* value of the attribute; NULL if all are 1 */
     /* For norm2: the Gram matrix of the attribute rows of a sample, G_st = <x_s, x_t>, without frequent attributes, */
     const double *diagonal;           /* G_ss of every slot */
@@ -99,6 +101,8 @@ typedef struct {
     void (*divide)(const double *x, const double *y, double *out, ptrdiff_t n);
     /* y += a x */
     void (*axpy)(double a, const double *x, double *y, ptrdiff_t n);
+    /* common += own - last, own = last = common */
+    void (*exchange)(double *own, double *last, double *common, ptrdiff_t n);
 
     /* out = the transpose of a square row-major E */
     void (*transpose)(const double *E, ptrdiff_t k, double *out);

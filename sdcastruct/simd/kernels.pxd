@@ -17,6 +17,8 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         const int64_t *slot_offset
         const int64_t *entry_ptr
         const int32_t *entry_row
+        int32_t first_replica
+        double *replicas
         const double *entry_value
         const double *diagonal
         const int32_t *pair_offset
@@ -70,6 +72,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*multiply)(const double *x, double *y, Py_ssize_t n) noexcept nogil
         void (*divide)(const double *x, const double *y, double *out, Py_ssize_t n) noexcept nogil
         void (*axpy)(double a, const double *x, double *y, Py_ssize_t n) noexcept nogil
+        void (*exchange)(double *own, double *last, double *common, Py_ssize_t n) noexcept nogil
         void (*transpose)(const double *E, Py_ssize_t k, double *out) noexcept nogil
         void (*vector_matrix)(const double *a, const double *E, Py_ssize_t k,
                               double *out) noexcept nogil

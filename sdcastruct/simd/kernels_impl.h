@@ -89,6 +89,11 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
 }
 
+static void exchange(double *restrict own, double *restrict last, double *restrict common, ptrdiff_t n) {
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < n; j++) own[j] = last[j] = common[j] += own[j] - last[j];
+}
+
 #include "rows_impl.h"
 
 #define REAL double
@@ -238,6 +243,7 @@ const Kernels KERNELS = {
     .multiply = multiply,
     .divide = divide,
     .axpy = axpy,
+    .exchange = exchange,
     .transpose = transpose,
     .vector_matrix = vector_matrix,
     .message = message,

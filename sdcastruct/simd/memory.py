@@ -15,3 +15,8 @@ def empty(size, dtype=np.float64):
     memory = np.empty(n_bytes + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
     return memory[start : start + n_bytes].view(dtype)
+
+
+def whole_lines(size):
+    """Return a number of doubles, not less than `size`, that fills cache lines."""
+    return -(-size // 8) * 8

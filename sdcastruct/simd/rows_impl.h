@@ -137,17 +137,28 @@ SDCA_INLINE Vector products(const int n, const Vector *x, const Vector *y, Vecto
 /* Up to so many vectors to a row, two rows are summed beside each other: a processor waits for each term of a sum. */
 #define FEW_VECTORS 6
 
-/* sum += sum_e value[e] row_e, where row_e is the row index[e], or e where there is no index, of a table; without
-   values they are 1                                                                                                 */
-SDCA_INLINE void add_rows(SHAPE, int64_t first, int64_t last, const double *value, const int32_t *index,
-                          ptrdiff_t stride, const double *table, Vector *sum) {
-#define ADD_ROW(E, SUM)                                                  \
-    {                                                                    \
-        const double *row = table + (index ? index[E] : (E)) * stride;   \
-        if (value)                                                       \
-            add_row(SAME_SHAPE, value[E], row, SUM);                     \
-        else                                                             \
-            add_whole_row(SAME_SHAPE, row, SUM);                         \
+/* Row e of a table, or row index[e] of the first of two tables, of the second from `limit` on. */
+typedef struct {
+    const double *tables[2];
+    ptrdiff_t stride;
+    const int32_t *index;
+    int32_t limit;
+} Rows;
+
+SDCA_INLINE const double *row_of(const Rows *rows, int64_t e) {
+    if (!rows->index) return rows->tables[0] + e * rows->stride;
+    const int32_t r = rows->index[e];
+    return rows->tables[r >= rows->limit] + r * rows->stride; /* without a branch that nobody could foresee */
+}
+
+/* sum += sum_e value[e] row_e; without values they are 1 */
+SDCA_INLINE void add_rows(SHAPE, int64_t first, int64_t last, const double *value, const Rows *rows, Vector *sum) {
+#define ADD_ROW(E, SUM)                                                    \
+    {                                                                      \
+        if (value)                                                         \
+            add_row(SAME_SHAPE, value[E], row_of(rows, E), SUM);           \
+        else                                                               \
+            add_whole_row(SAME_SHAPE, row_of(rows, E), SUM);               \
     }
     int64_t e = first;
     if (n <= FEW_VECTORS) {
@@ -164,8 +175,9 @@ SDCA_INLINE void add_rows(SHAPE, int64_t first, int64_t last, const double *valu
 }
 
 SDCA_INLINE void combine_rows(SHAPE, const double *a, const double *E, ptrdiff_t k, Vector *sum) {
+    const Rows rows = {{E, NULL}, k, NULL, 0};
     for (int v = 0; v < n; v++) sum[v] = all(0.0);
-    add_rows(SAME_SHAPE, 0, k, a, NULL, k, E, sum);
+    add_rows(SAME_SHAPE, 0, k, a, &rows, sum);
 }
 
 static void vector_matrix(const double *restrict a, const double *restrict E, ptrdiff_t k, double *restrict out) {
@@ -301,26 +313,33 @@ static void subtract(const double *restrict x, double *restrict y, const double 
 /* What is asked for ahead should not drive anything else out of the second cache. */
 #define MOST_BYTES_AHEAD (1 << 18)
 
+/* The rows of the weights of a block, from column `begin` on. */
+SDCA_INLINE Rows weights_of(const Block *block, const double *w, ptrdiff_t begin) {
+    const double *replicas = block->replicas ? block->replicas + begin : NULL;
+    const Rows rows = {
+        {w + block->weight_offset + begin, replicas}, block->width, block->entry_row, block->first_replica};
+    return rows;
+}
+
 /* Rows of weights are scattered over megabytes, and there are too many of them to wait for each. */
 static void prefetch_weights(const Block *block, ptrdiff_t i, const double *w) {
-    const double *W = w + block->weight_offset;
+    const Rows rows = weights_of(block, w, 0);
     const int64_t first = block->place[i].entry, end = block->place[i + 1].entry;
     const int64_t most = first + MOST_BYTES_AHEAD / (8 * block->width);
     if (!block->far) return;
     for (int64_t e = first; e < end && e < most; e++) {
-        const double *row = W + block->entry_row[e] * block->width;
+        const double *row = row_of(&rows, e);
         for (ptrdiff_t j = 0; j < block->width; j += LINE / 8) PREFETCH(row + j);
         PREFETCH(row + block->width - 1);
     }
 }
 
-SDCA_INLINE void score_part(SHAPE, const Block *block, ptrdiff_t i, const double *value, const double *W,
+SDCA_INLINE void score_part(SHAPE, const Block *block, ptrdiff_t i, const double *value, const Rows *weights,
                             double *theta) {
     for (int64_t s = block->place[i].slot; s < block->place[i + 1].slot; s++) {
         Vector sum[MOST_VECTORS];
         load_row(SAME_SHAPE, theta + block->slot_offset[s], sum);
-        add_rows(SAME_SHAPE, block->entry_ptr[s], block->entry_ptr[s + 1], value, block->entry_row, block->width, W,
-                 sum);
+        add_rows(SAME_SHAPE, block->entry_ptr[s], block->entry_ptr[s + 1], value, weights, sum);
         store_row(SAME_SHAPE, sum, theta + block->slot_offset[s]);
     }
 }
@@ -328,14 +347,14 @@ SDCA_INLINE void score_part(SHAPE, const Block *block, ptrdiff_t i, const double
 /* With and without values apart, so that no loop has to ask. */
 #define BY_VALUES(PART, ...)                                        \
     if (block->entry_value)                                         \
-        PART(__VA_ARGS__, block->entry_value, weights, slots);      \
+        PART(__VA_ARGS__, block->entry_value, &weights, slots);     \
     else                                                            \
-        PART(__VA_ARGS__, NULL, weights, slots)
+        PART(__VA_ARGS__, NULL, &weights, slots)
 
 static void score(const Block *block, ptrdiff_t i, const double *w, double *theta) {
     const ptrdiff_t width = block->width;
 #define SCORE(N)                                                           \
-    const double *weights = w + block->weight_offset + begin;              \
+    const Rows weights = weights_of(block, w, begin);                      \
     double *slots = theta + begin;                                         \
     BY_VALUES(score_part, N, columns, block, i)
     OVER_PARTS(SCORE)
@@ -388,17 +407,17 @@ static void prefetch_sample(const Block *block, ptrdiff_t i) {
     PREFETCH_BETWEEN(block->occurrence_value, from.occurrence, to.occurrence);
 }
 
-SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, const double *value, double *W,
-                          const double *m) {
+SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, const double *value,
+                          const Rows *weights, const double *m) {
     for (int64_t s = block->place[i].slot; s < block->place[i + 1].slot; s++) {
         Vector x[MOST_VECTORS], row[MOST_VECTORS];
         load_row(SAME_SHAPE, m + block->slot_offset[s], x);
         for (int v = 0; v < n; v++) x[v] = MULTIPLY(all(scale), x[v]);
         for (int64_t e = block->entry_ptr[s]; e < block->entry_ptr[s + 1]; e++) {
-            double *weights = W + block->entry_row[e] * block->width;
-            load_row(SAME_SHAPE, weights, row);
+            double *place = (double *)row_of(weights, e);
+            load_row(SAME_SHAPE, place, row);
             for (int v = 0; v < n; v++) row[v] = ADD(row[v], value ? MULTIPLY(all(value[e]), x[v]) : x[v]);
-            store_row(SAME_SHAPE, row, weights);
+            store_row(SAME_SHAPE, row, place);
         }
     }
 }
@@ -406,7 +425,7 @@ SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, 
 static void add(const Block *block, ptrdiff_t i, double scale, const double *m, double *w) {
     const ptrdiff_t width = block->width;
 #define ADD_PART(N)                                                        \
-    double *weights = w + block->weight_offset + begin;                    \
+    const Rows weights = weights_of(block, w, begin);                      \
     const double *slots = m + begin;                                       \
     BY_VALUES(add_part, N, columns, block, i, scale)
     OVER_PARTS(ADD_PART)

@@ -280,7 +280,7 @@ cdef class SDCAState(DualState):
             gap = max(log_z - f.entropy - score, 0.0)
             gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         self.gaps_view[i] = gap * problem.weights[i]
-        self.foresee(space, i)
+        self.foresee(problem, space, i)
 
         if self.visits_view[i] % self.search_every and self.knows_gap(i, gap):
             if self.line_search.max_newton > 0:
@@ -299,11 +299,12 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        self.add_to_weights(i, -gamma / lam_n, space.m, w)      # while the rows of w are near
+        # While the rows of w are near.
+        self.add_to_weights(problem, i, -gamma / lam_n, space.m, w)
         mix(segment, gamma)
         self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
-        self.prefetch_weights(space)
+        self.prefetch_weights(problem, space)
         space.n_updates += 1
         space.n_oracle_calls += 1
         return gamma
@@ -312,12 +313,12 @@ cdef class SDCAState(DualState):
     # more than some dozens of cache lines at once. The marginals come last, while the oracle works;
     # the weights not before the step has ended, because other threads go on changing them.
 
-    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
-        self.problem.attributes.prefetch(i)
+    cdef void prefetch(self, Problem problem, Py_ssize_t i) noexcept nogil:
+        problem.attributes.prefetch(i)
 
-    cdef void prefetch_weights(self, Workspace space) noexcept nogil:
+    cdef void prefetch_weights(self, Problem problem, Workspace space) noexcept nogil:
         if space.told and space.upcoming >= 0:
-            self.problem.prefetch_weights(space.upcoming, &self.w_view[0])
+            problem.prefetch_weights(space.upcoming, &self.w_view[0])
 
     cdef void prefetch_slots(self, Workspace space) noexcept nogil:
         if space.told and space.upcoming >= 0:

@@ -2,6 +2,7 @@ from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t
 
 from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.problem.replicas cimport Replica, Replicas
 from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 
 
@@ -15,6 +16,7 @@ cdef class State:
     cdef public int n_jobs
     cdef Workspace space
     cdef list spaces  # one per thread
+    cdef Replicas replicas  # of the frequent weights, one per thread
     cdef PyThread_type_lock sampler_lock  # and of `busy`
     cdef PyThread_type_lock weights_lock
     cdef char[::1] busy  # samples that a thread is at or has drawn
@@ -25,13 +27,14 @@ cdef class State:
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
     cdef int tell(self, Py_ssize_t i) except -1 nogil
-    cdef int foresee(self, Workspace space, Py_ssize_t i) except -1 nogil
+    cdef int foresee(self, Problem problem, Workspace space, Py_ssize_t i) except -1 nogil
     cdef int proceed(self, Workspace space, Py_ssize_t i) except -1 nogil
-    cdef void prefetch(self, Py_ssize_t i) noexcept nogil
+    cdef void prefetch(self, Problem problem, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told) except -2 nogil
     cdef int turn_in(self, Workspace space, Py_ssize_t present) except -1 nogil
     cdef int draw_several(self, Workspace space) except -1 nogil
     cdef Py_ssize_t draw(self) except -2 nogil
-    cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
+    cdef int add_to_weights(self, Problem problem, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil
+    cdef int share(self, Replica replica, Py_ssize_t n_steps) except -1 nogil
     cdef bint loses_writes(self) noexcept nogil

@@ -4,8 +4,9 @@ A solver with a step of its own subclasses `State`, writes `step_on`, which runs
 and says what it knows (`arrays`), what it believes (`estimate`) and what it can prove (`certify`).
 
 With `n_jobs` threads, all of them step at once. A lock lets one at a time draw samples, and no two
-are ever at the same. They read the weights while others write. Up to `FEW` threads write them
-one at a time, so that nothing is lost; more would wait for each other, and write at once.
+are ever at the same. They have replicas of the frequent weights, see `sdcastruct.problem.replicas`,
+and read the others while others write. Up to `FEW` threads write them one at a time, so that
+nothing is lost; more would wait for each other, and write at once.
 """
 
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -124,16 +125,16 @@ cdef class State:
         self.ahead = max(1, min(self.sampler.ahead, MOST_AHEAD, n // (8 * self.n_threads)))
         try:
             if self.n_threads == 1:
-                self._run(self.space)
+                self._run(self.space, None)
             else:
                 self._run_threads()
         finally:
             for space in (self.space, *self.spaces):
                 self._count(space)
 
-    def _run(self, Workspace space):
-        """Do the steps that are left, alone or beside other threads."""
-        cdef Problem problem = self.problem
+    def _run(self, Workspace space, Replica replica):
+        """Do the steps that are left, alone or, with a replica, beside other threads."""
+        cdef Problem problem = self.problem if replica is None else replica.problem
         cdef Py_ssize_t k = 0, i
         space.present, space.n_drawn, space.n_returned = NONE, 0, 0
         with nogil:
@@ -143,7 +144,9 @@ cdef class State:
                 self.step_on(problem, space, i)
                 self.proceed(space, i)
                 i = space.upcoming
-                if self.n_threads == 1 and k % SIGNAL_INTERVAL == 0:
+                if self.n_threads > 1:
+                    self.share(replica, k + 1)
+                elif k % SIGNAL_INTERVAL == 0:
                     with gil:
                         PyErr_CheckSignals()
                 k += 1
@@ -152,15 +155,19 @@ cdef class State:
         """Divide the steps of an epoch among threads; all end when one fails or Ctrl-C comes."""
         while len(self.spaces) < self.n_threads:
             self.spaces.append(Workspace(self.problem))
+        if self.replicas is None or len(self.replicas.threads) != self.n_threads:
+            self.replicas = Replicas(self.problem, self.n_threads)
+        self.replicas.begin(self.w)
         self.busy[:] = 0
         pool = ThreadPoolExecutor(self.n_threads)
-        futures = [pool.submit(self._run, space) for space in self.spaces[:self.n_threads]]
+        futures = [pool.submit(self._run, *own) for own in zip(self.spaces, self.replicas.threads)]
         try:
             for future in as_completed(futures):
                 future.result()
         finally:
             self.stopped = True
             pool.shutdown()
+            self.replicas.end(self.w)
             self.after_threads()
 
     def after_threads(self):
@@ -173,7 +180,7 @@ cdef class State:
         self.n_oracle_calls += space.n_oracle_calls
         space.n_updates = space.n_oracle_calls = 0
 
-    cdef int foresee(self, Workspace space, Py_ssize_t i) except -1 nogil:
+    cdef int foresee(self, Problem problem, Workspace space, Py_ssize_t i) except -1 nogil:
         """Draw the next sample before the step on sample i ends.
 
         A step may call this as soon as what the sampler wants to know is known: then the memory
@@ -182,7 +189,7 @@ cdef class State:
         if self.sampler.compiled:
             self.proceed(space, i)
             if space.upcoming != NONE:
-                self.prefetch(space.upcoming)
+                self.prefetch(problem, space.upcoming)
         return 0
 
     cdef int proceed(self, Workspace space, Py_ssize_t i) except -1 nogil:
@@ -192,7 +199,7 @@ cdef class State:
             space.told = True
         return 0
 
-    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+    cdef void prefetch(self, Problem problem, Py_ssize_t i) noexcept nogil:
         """Ask for the memory that a step on sample i will read first."""
 
     cdef Py_ssize_t exchange(self, Workspace space, Py_ssize_t told) except -2 nogil:
@@ -249,20 +256,28 @@ cdef class State:
         self.n_left -= 1
         return self.sampler.next(self.stream)
 
-    cdef int add_to_weights(self, Py_ssize_t i, double scale, const double *m,
+    cdef int add_to_weights(self, Problem problem, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil:
         """Add scale E_m[F] to the weights."""
-        if not 1 < self.n_jobs <= FEW:
-            return self.problem.add(i, scale, m, w)
+        if self.n_threads == 1 or self.loses_writes():
+            return problem.add(i, scale, m, w)
         acquire(self.weights_lock)
         try:
-            return self.problem.add(i, scale, m, w)
+            return problem.add(i, scale, m, w)
         finally:
             PyThread_release_lock(self.weights_lock)
 
+    cdef int share(self, Replica replica, Py_ssize_t n_steps) except -1 nogil:
+        """Exchange replicas of weights, if that is due after so many steps of a thread."""
+        if replica.due(n_steps):
+            acquire(self.weights_lock)
+            replica.exchange(n_steps)
+            PyThread_release_lock(self.weights_lock)
+        return 0
+
     cdef bint loses_writes(self) noexcept nogil:
         """Return whether threads write the weights at once, so that some writes get lost."""
-        return self.n_jobs > FEW
+        return self.n_threads > FEW
 
     @property
     def refresh_every(self):

@@ -1,0 +1,268 @@
+"""Norms of a sample's features, from its attributes: Gram matrices, and upper bounds.
+
+With x_s the attribute row of slot s and m_s its marginals, ||sum_s x_s^T m_s||^2 is
+
+    sum_st G_st <m_s, m_t>,     G_st = <x_s, x_t>
+
+and G is sparse: most attributes occur in few slots of a sample. The frequent ones would fill it
+with pairs; their rows sum_s x_sa m_s are summed and squared instead, and they are left out of G.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport fabs
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+
+# Attributes with more occurrences in a sample than this are left out of the Gram matrix.
+cdef int MOST_PAIRED = 8
+
+
+@cython.final
+cdef class SampleAttributes:
+    """The attributes of one sample after the other, numbered from 0 in each.
+
+    Parameters
+    ----------
+    n_attributes : int
+    slot_ptr, entry_ptr, entry_row : arrays
+        Sample i has the slots slot_ptr[i], ..., slot_ptr[i+1] - 1; the rest as in kernels.h.
+    entry_value : float64 array or None
+        None if all are 1.
+    """
+
+    cdef const int64_t[::1] slot_ptr, entry_ptr
+    cdef const int32_t[::1] entry_row
+    cdef const double[::1] entry_value
+    cdef bint binary
+    # The number of each attribute at the last visit of a sample that has it, plus what was `base`
+    # then, which is more than all such sums of earlier visits.
+    cdef int32_t[::1] marks
+    cdef public int32_t base
+    # Of the present sample: its entries, the attribute of each, and how often each occurs.
+    cdef int64_t first, last
+    cdef int32_t[::1] number, occurrences
+    cdef Py_ssize_t count
+
+    def __init__(self, n_attributes, slot_ptr, entry_ptr, entry_row, entry_value):
+        self.slot_ptr, self.entry_ptr, self.entry_row = slot_ptr, entry_ptr, entry_row
+        self.binary = entry_value is None
+        if not self.binary:
+            self.entry_value = entry_value
+        self.marks, self.base = np.zeros(n_attributes, np.int32), 1
+        self.number, self.occurrences = np.empty((2, self.most_entries()), np.int32)
+
+    def most_entries(self):
+        """Return the largest number of entries of a sample, at least 1."""
+        return np.diff(np.asarray(self.entry_ptr)[np.asarray(self.slot_ptr)]).max(initial=1)
+
+    cdef void visit(self, Py_ssize_t i) noexcept nogil:
+        """Number the attributes of sample i."""
+        cdef int32_t base = self.base, count = 0, number
+        cdef int64_t e
+        self.first = self.entry_ptr[self.slot_ptr[i]]
+        self.last = self.entry_ptr[self.slot_ptr[i + 1]]
+        if base > INT32_MAX - (self.last - self.first):
+            self.marks[:], base = 0, 1
+        for e in range(self.first, self.last):
+            number = self.marks[self.entry_row[e]] - base
+            if number < 0:
+                number = count
+                self.marks[self.entry_row[e]] = base + number
+                self.occurrences[number] = 0
+                count += 1
+            self.number[e - self.first] = number
+            self.occurrences[number] += 1
+        self.base, self.count = base + count, count
+
+    cdef inline double value(self, int64_t e) noexcept nogil:
+        return 1.0 if self.binary else self.entry_value[e]
+
+
+def gram(SampleAttributes attributes, const int64_t[::1] slot_offset, Py_ssize_t begin,
+         Py_ssize_t end):
+    """Return what `norm2` needs of samples begin, ..., end - 1, and the places of each in it.
+
+    Returns
+    -------
+    dict
+        The arrays of `Block` in kernels.h, and ``pair_ptr`` and ``group_ptr``, which say where the
+        pairs and the groups of each sample begin.
+    """
+    cdef Py_ssize_t n_pairs = 0, n_groups = 0, n_occurrences = 0, i, a
+    cdef int32_t times
+    with nogil:
+        for i in range(begin, end):
+            attributes.visit(i)
+            for a in range(attributes.count):
+                times = attributes.occurrences[a]
+                if times > MOST_PAIRED:
+                    n_groups += 1
+                    n_occurrences += times
+                else:
+                    n_pairs += times * (times - 1) // 2     # at most
+    matrix = GramMatrix(attributes, slot_offset, begin, end)
+    return matrix.write(n_pairs, n_groups, n_occurrences)
+
+
+@cython.final
+cdef class GramMatrix:
+    """Writes the Gram matrices of some samples, and the groups of frequent attributes."""
+
+    cdef SampleAttributes attributes
+    cdef const int64_t[::1] slot_offset
+    cdef Py_ssize_t begin, end
+    cdef int64_t first_slot
+    cdef double[::1] diagonal, pair_value, occurrence_value
+    cdef int32_t[:, ::1] pair_offset
+    cdef int32_t[::1] occurrence_offset
+    cdef int64_t[::1] occurrence_ptr
+    cdef int64_t n_pairs, n_groups, n_occurrences
+    # Of the present sample: the last entry of each attribute so far, or for a frequent one where
+    # its next occurrence goes; the entry of the same attribute before each entry, and its slot.
+    cdef int64_t[::1] latest
+    cdef int32_t[::1] before, slot
+    # The last pair that each slot is the first of.
+    cdef int64_t[::1] pair_of
+
+    def __init__(self, SampleAttributes attributes, slot_offset, begin, end):
+        self.attributes, self.slot_offset = attributes, slot_offset
+        self.begin, self.end = begin, end
+        size = attributes.most_entries()
+        self.latest = np.empty(size, np.int64)
+        self.before, self.slot = np.empty((2, size), np.int32)
+        slots = np.diff(attributes.slot_ptr[begin:end + 1])
+        self.pair_of = np.empty(slots.max(initial=1), np.int64)
+
+    def write(self, n_pairs, n_groups, n_occurrences):
+        """Write everything into arrays of these sizes; there may be fewer pairs."""
+        cdef const int64_t[::1] slot_ptr = self.attributes.slot_ptr
+        cdef Py_ssize_t i
+        self.first_slot = slot_ptr[self.begin]
+        diagonal = np.empty(slot_ptr[self.end] - self.first_slot)
+        pair_ptr, group_ptr = np.zeros((2, self.end - self.begin + 1), np.int64)
+        pair_offset, pair_value = np.empty((n_pairs, 2), np.int32), np.empty(n_pairs)
+        occurrence_ptr = np.zeros(n_groups + 1, np.int64)
+        occurrence_offset = np.empty(n_occurrences, np.int32)
+        occurrence_value = np.empty(n_occurrences)
+        self.diagonal, self.pair_offset, self.pair_value = diagonal, pair_offset, pair_value
+        self.occurrence_ptr = occurrence_ptr
+        self.occurrence_offset, self.occurrence_value = occurrence_offset, occurrence_value
+        cdef int64_t[::1] pairs = pair_ptr, groups = group_ptr
+        with nogil:
+            for i in range(self.begin, self.end):
+                self.attributes.visit(i)
+                self.open_groups()
+                self.write_sample(self.attributes, i)
+                pairs[i + 1 - self.begin] = self.n_pairs
+                groups[i + 1 - self.begin] = self.n_groups
+        return {
+            "diagonal": diagonal,
+            "pair_ptr": pair_ptr,
+            "pair_offset": pair_offset[:self.n_pairs],
+            "pair_value": pair_value[:self.n_pairs],
+            "group_ptr": group_ptr,
+            "occurrence_ptr": occurrence_ptr,
+            "occurrence_offset": occurrence_offset,
+            "occurrence_value": occurrence_value,
+        }
+
+    cdef void open_groups(self) noexcept nogil:
+        """Make room for the frequent attributes of the present sample."""
+        cdef Py_ssize_t a
+        cdef int32_t times
+        for a in range(self.attributes.count):
+            times = self.attributes.occurrences[a]
+            self.latest[a] = -1
+            if times > MOST_PAIRED:
+                self.latest[a] = self.n_occurrences
+                self.n_occurrences += times
+                self.n_groups += 1
+                self.occurrence_ptr[self.n_groups] = self.n_occurrences
+
+    cdef void write_sample(self, SampleAttributes attributes, Py_ssize_t i) noexcept nogil:
+        cdef int64_t begin = attributes.slot_ptr[i], t, e, first
+        cdef int32_t times, a
+        cdef double value, square
+        for t in range(begin, attributes.slot_ptr[i + 1]):
+            self.pair_of[t - begin] = -1
+            first, square = self.n_pairs, 0.0
+            for e in range(attributes.entry_ptr[t], attributes.entry_ptr[t + 1]):
+                a = attributes.number[e - attributes.first]
+                times, value = attributes.occurrences[a], attributes.value(e)
+                if times > MOST_PAIRED:
+                    self.occurrence_offset[self.latest[a]] = <int32_t> self.slot_offset[t]
+                    self.occurrence_value[self.latest[a]] = value
+                    self.latest[a] += 1
+                    continue
+                square += value * value
+                if times > 1:
+                    self.pair_up(e - attributes.first, t, begin, first, value)
+                    self.before[e - attributes.first] = <int32_t> self.latest[a]
+                    self.slot[e - attributes.first] = <int32_t> (t - begin)
+                    self.latest[a] = e - attributes.first
+            self.diagonal[t - self.first_slot] = square
+
+    cdef void pair_up(self, int64_t e, int64_t t, int64_t begin, int64_t first,
+                      double value) noexcept nogil:
+        """Add entry e of slot t to the pairs with earlier slots that have its attribute."""
+        cdef int64_t earlier = self.latest[self.attributes.number[e]], pair
+        cdef int32_t s
+        while earlier >= 0:
+            s = self.slot[earlier]
+            if self.pair_of[s] < first:     # no pair with slot t yet
+                self.pair_of[s] = self.n_pairs
+                self.pair_offset[self.n_pairs, 0] = <int32_t> self.slot_offset[begin + s]
+                self.pair_offset[self.n_pairs, 1] = <int32_t> self.slot_offset[t]
+                self.pair_value[self.n_pairs] = 0.0
+                self.n_pairs += 1
+            pair = self.pair_of[s]
+            self.pair_value[pair] += value * self.attributes.value(self.attributes.first + earlier)
+            earlier = self.before[earlier]
+
+
+def joined(parts):
+    """Return the arrays of all samples from those that `gram` returns for stretches of them."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for name in ("pair_ptr", "group_ptr", "occurrence_ptr"):
+        arrays[name] = _joined_ptr([part[name] for part in parts])
+    return arrays
+
+
+def _joined_ptr(parts):
+    """Return offsets into what the parts' offsets, which begin with 0, point into one by one."""
+    ends = np.cumsum([0] + [part[part.size - 1] for part in parts])
+    starts = [part[:part.size - 1] + end for part, end in zip(parts, ends)]
+    return np.concatenate([*starts, ends[len(parts):]])
+
+
+def row_sums(SampleAttributes attributes, const double[::1] tables):
+    """Return for each sample sum_a (sum_s |x_sa| q_s)^2 and whether any x_sa is negative.
+
+    Parameters
+    ----------
+    tables : array of shape (n_slots,)
+        Number q_s of tables that share each slot.
+    """
+    cdef const int64_t[::1] slot_ptr = attributes.slot_ptr
+    n_samples = slot_ptr.shape[0] - 1
+    squares, negative = np.zeros(n_samples), np.zeros(n_samples, bool)
+    cdef double[::1] squares_view = squares, sums = np.empty(attributes.most_entries())
+    cdef unsigned char[::1] negative_view = negative.view(np.uint8)
+    cdef Py_ssize_t i, a
+    cdef int64_t s, e
+    with nogil:
+        for i in range(slot_ptr.shape[0] - 1):
+            attributes.visit(i)
+            for a in range(attributes.count):
+                sums[a] = 0.0
+            for s in range(slot_ptr[i], slot_ptr[i + 1]):
+                for e in range(attributes.entry_ptr[s], attributes.entry_ptr[s + 1]):
+                    sums[attributes.number[e - attributes.first]] += (
+                        fabs(attributes.value(e)) * tables[s])
+                    negative_view[i] |= attributes.value(e) < 0.0
+            for a in range(attributes.count):
+                squares_view[i] += sums[a] * sums[a]
+    return squares, negative

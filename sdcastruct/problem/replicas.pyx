@@ -1,0 +1,154 @@
+"""Frequent rows of weights, of which every thread has a replica.
+
+A row of weights that two processors change in turn has to travel from one to the other for every
+change. Rare rows have to come from memory anyway, but for frequent ones this takes longer than all
+else that a step does with them. So each thread has replicas of the frequent rows, and adds what it
+has changed to the common ones from time to time::
+
+    common += own - last,     own = last = common
+
+Nothing is lost by that; it is only seen later. A row that is half as frequent is exchanged half as
+often: level l exchanges the rows that occur at least 2^-l times in a sample, after every
+`period` 2^l steps. That is a few rows a step, because there are about twice as many rows that are
+half as frequent. What a thread does not see yet of the steps of others must remain a small part of
+an epoch: threads that all adapt a row to their samples, each as if it were alone, overshoot.
+"""
+
+import numpy as np
+
+from sdcastruct.problem.attributes cimport Attributes, Template
+from sdcastruct.simd.kernels cimport kernels
+
+from sdcastruct.simd import memory
+
+# The most frequent rows are exchanged after so many steps, the rarest after 2^(LEVELS-1) as many,
+PERIOD, LEVELS = 4, 6
+# but no row later than after this part of an epoch.
+UNSEEN = 1.0 / 32.0
+
+
+cdef class Replicas:
+    """The replicas of a number of threads.
+
+    Parameters
+    ----------
+    problem : Problem
+        After `Attributes.prepare_norms`. Feature maps written in Python have no replicas.
+    n_threads : int
+    """
+
+    def __init__(self, Problem problem, Py_ssize_t n_threads):
+        cdef Template template
+        self.problem = problem
+        longest = int(UNSEEN * problem.n_samples / n_threads)
+        self.period = max(1, min(PERIOD, longest))
+        self.n_levels = min(LEVELS, max(1, (longest // self.period).bit_length()))
+        replicated = type(problem.attributes) is Attributes
+        templates = problem.attributes.templates if replicated else []
+        self.rows, self.templates = [], []
+        self.starts = np.zeros(len(templates) + 1, np.intp)
+        self.lengths = np.zeros((self.n_levels, len(templates)), np.intp)
+        for k, template in enumerate(templates):
+            size = self._choose_rows(k, template, n_threads)
+            self.starts[k + 1] = memory.whole_lines(self.starts[k] + size)
+        self.common = memory.empty(max(1, self.starts[len(templates)]))
+        self.threads = [Replica(self) for _ in range(n_threads)]
+
+    def _choose_rows(self, k, Template template, n_threads):
+        """Find the frequent rows of template k; return how many numbers they are."""
+        _, width = template.weights
+        frequency = template.occurrences(n_threads) / self.problem.n_samples
+        bounds = 0.5 ** np.arange(self.n_levels)
+        rows = np.flatnonzero(frequency >= bounds[self.n_levels - 1])
+        rows = rows[np.argsort(-frequency[rows], kind="stable")]
+        number = np.arange(template.n_attributes, dtype=np.int32)
+        number[rows] = template.n_attributes + np.arange(rows.size)
+        self.rows.append(rows)
+        self.templates.append(template.renumbered(number, n_threads))
+        for level, bound in enumerate(bounds):
+            self.lengths[level, k] = width * np.count_nonzero(frequency[rows] >= bound)
+        return width * rows.size
+
+    def parts(self, array):
+        """Return the rows of each template in an array of replicas."""
+        return [array[start:start + rows.size * template.weights[1]]
+                for start, rows, template in zip(self.starts, self.rows, self.templates)]
+
+    def _tables(self, w):
+        """Yield the weights of each template, its frequent rows, and what is common of them."""
+        for template, rows, common in zip(self.templates, self.rows, self.parts(self.common)):
+            where, width = template.weights
+            yield w[where].reshape(-1, width), rows, np.asarray(common).reshape(-1, width)
+
+    def begin(self, w):
+        """Make all replicas of weights that nobody changes meanwhile."""
+        for table, rows, common in self._tables(w):
+            common[...] = table[rows]
+        for replica in self.threads:
+            replica.begin()
+
+    def end(self, w):
+        """Write all that threads have changed to the weights."""
+        for replica in self.threads:
+            replica.end()
+        for table, rows, common in self._tables(w):
+            table[rows] = common
+
+
+cdef class Replica:
+    """The replicas of one thread.
+
+    Attributes
+    ----------
+    problem : Problem
+        The same problem, but what it reads and writes of frequent rows of any weights are the
+        replicas.
+    """
+
+    def __init__(self, Replicas replicas):
+        cdef Problem problem = replicas.problem
+        self.replicas, self.problem = replicas, problem
+        self.own, self.last = (memory.empty(replicas.common.size) for _ in range(2))
+        if replicas.templates:
+            parts = zip(replicas.templates, replicas.parts(self.own))
+            attributes = Attributes(problem.attributes.slot_ptr,
+                                    [template.with_replicas(rows) for template, rows in parts])
+            self.problem = Problem(attributes, problem.regions, problem.engine, problem.labels,
+                                   problem.weights, problem.order)
+
+    def begin(self):
+        """Take the common rows."""
+        self.own[:] = self.replicas.common
+        self.last[:] = self.replicas.common
+
+    def end(self):
+        """Add all changes to the common rows."""
+        self.exchange_level(self.replicas.n_levels - 1)
+
+    def add(self, Py_ssize_t i, double scale, const double[::1] m, double[::1] w):
+        """Add scale E_m[F] to the weights, as a step of this thread does."""
+        self.problem.add(i, scale, &m[0], &w[0])
+
+    def exchange_after(self, Py_ssize_t n_steps):
+        """Exchange what is due after so many steps."""
+        if self.due(n_steps):
+            self.exchange(n_steps)
+
+    cdef bint due(self, Py_ssize_t n_steps) noexcept nogil:
+        """Return whether there is something to exchange after so many steps of the thread."""
+        return n_steps % self.replicas.period == 0
+
+    cdef void exchange(self, Py_ssize_t n_steps) noexcept nogil:
+        """Exchange what is due after so many steps; only one thread may do so at a time."""
+        cdef Py_ssize_t level = 0, periods = n_steps // self.replicas.period
+        while level < self.replicas.n_levels - 1 and periods % 2 == 0:
+            level += 1
+            periods //= 2
+        self.exchange_level(level)
+
+    cdef void exchange_level(self, Py_ssize_t level) noexcept nogil:
+        cdef Py_ssize_t k, start
+        for k in range(self.replicas.lengths.shape[1]):
+            start = self.replicas.starts[k]
+            kernels.exchange(&self.own[0] + start, &self.last[0] + start,
+                             &self.replicas.common[0] + start, self.replicas.lengths[level, k])

@@ -1,0 +1,131 @@
+"""Threads with replicas of frequent weights: all changes arrive, and none waits for long."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from states import letters
+
+from sdcastruct.models import ChainModel
+from sdcastruct.problem import batch, gram, replicas
+from sdcastruct.solvers import SDCA
+
+
+@pytest.fixture(scope="module")
+def words():
+    """Chains whose attributes are as frequent as words are, from everywhere to hardly anywhere."""
+    return sparse_chains(800)
+
+
+def sparse_chains(n_samples, n_features=60, n_states=3):
+    rng = np.random.default_rng(0)
+    chances = 1.0 / np.arange(1, n_features + 1)
+    X, Y = [], []
+    for length in rng.integers(1, 7, size=n_samples):
+        present = rng.random((length, n_features)) < chances
+        X.append(csr_array(present * rng.choice([1.0, -0.5], size=present.shape)))
+        Y.append(rng.integers(n_states, size=length))
+    problem = ChainModel(n_states, n_features).bind(X, Y)
+    problem.attributes.prepare_norms()
+    return problem
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 4])
+@pytest.mark.parametrize("dual_dtype", ["float64", "float32"])
+def test_no_change_of_the_weights_is_lost(words, n_jobs, dual_dtype):
+    """After an epoch, w is conjugate to what the steps have left, without being rebuilt."""
+    state = SDCA(random_state=0, dual_dtype=dual_dtype).init(words, 0.01)
+    state.n_jobs = n_jobs
+    w = np.empty(words.dim)
+    for _ in range(5):
+        state.epoch()
+        batch.conjugate_weights(words, state.m, state.lam, w)
+        assert_allclose(state.w, w, rtol=1e-10, atol=1e-10)
+
+
+def test_the_number_of_threads_may_change(words):
+    state = SDCA(random_state=0).init(words, 0.01)
+    for n_jobs in (1, 2, 4, 3, 1):
+        state.n_jobs = n_jobs
+        state.epoch()
+    w = np.empty(words.dim)
+    batch.conjugate_weights(words, state.m, state.lam, w)
+    assert_allclose(state.w, w, rtol=1e-10, atol=1e-10)
+
+
+def test_frequent_rows_have_replicas_most_frequent_first(words):
+    made = replicas.Replicas(words, 2)
+    assert made.n_levels > 1
+    for template, rows in zip(words.attributes.templates, made.rows, strict=True):
+        frequency = template.occurrences() / words.n_samples
+        expected = np.flatnonzero(frequency >= 0.5 ** (made.n_levels - 1))
+        assert_array_equal(np.sort(rows), expected)
+        assert (np.diff(frequency[rows]) <= 0).all()
+    assert 0 < made.rows[0].size < 60  # some are shared
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_occurrences(words, n_jobs):
+    template = words.attributes.templates[0]
+    counts = template.occurrences(n_jobs)
+    assert counts.shape == (60,)
+    assert_array_equal(counts, template.occurrences())
+    rng = np.random.default_rng(1)
+    number = rng.permutation(60).astype(np.int32)
+    renumbered = template.renumbered(number, n_jobs)
+    assert_array_equal(renumbered.occurrences()[number], counts)
+
+
+@pytest.mark.parametrize("n_threads", [2, 8, 100])
+@pytest.mark.parametrize("n_samples", [1, 30, 500, 10**4])
+def test_no_row_waits_for_long(n_samples, n_threads):
+    """All threads together are never more than a small part of an epoch ahead of a row."""
+    problem = ChainModel(2, 1).bind([np.ones((1, 1))] * n_samples, [[0]] * n_samples)
+    made = replicas.Replicas(problem, n_threads)
+    longest = made.period * 2 ** (made.n_levels - 1)
+    assert 1 <= made.period <= replicas.PERIOD
+    assert 1 <= made.n_levels <= replicas.LEVELS
+    assert longest == 1 or longest * n_threads <= replicas.UNSEEN * n_samples
+
+
+def test_replicas_read_and_write_instead_of_the_weights(words):
+    """Two threads that add what they like: each sees its own, and in the end all is there."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=words.dim)
+    expected, shared = w.copy(), w.copy()
+    made = replicas.Replicas(words, 2)
+    made.begin(shared)
+    one, other = made.threads
+    assert_allclose(one.problem.score(3, shared), words.score(3, w), atol=1e-12)
+    for k in range(50):
+        replica, i = made.threads[k % 2], rng.integers(words.n_samples)
+        m = rng.normal(size=len(words.score(i, w)))
+        replica.add(i, 0.1, m, shared)
+        expected += 0.1 * words.features(i, m)
+        replica.exchange_after(1 + k // 2)
+    made.end(shared)
+    assert_allclose(shared, expected, atol=1e-12)
+    made.begin(shared)
+    for i in range(20):
+        assert_allclose(other.problem.score(i, shared), words.score(i, expected), atol=1e-12)
+
+
+def test_few_samples():
+    for n_samples in (2, 3, 5):
+        state = SDCA(random_state=0).init(letters(n_samples), 0.1)
+        state.n_jobs = 2
+        state.epoch(n_steps=100)
+        assert state.certify().gap >= 0
+
+
+def test_numbers_of_attributes_do_not_run_out(words):
+    """After two thousand million attributes the marks of earlier samples are forgotten."""
+    template = words.attributes.templates[0]
+    offsets = np.arange(template.n_slots)
+    attributes = template.of_samples()
+    expected = gram.gram(attributes, offsets, 0, words.n_samples)
+    attributes.base = 2**31 - 100
+    found = gram.gram(attributes, offsets, 0, words.n_samples)
+    assert attributes.base < 2**31 - 100
+    for name in expected:
+        assert_array_equal(found[name], expected[name])
