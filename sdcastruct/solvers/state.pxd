@@ -1,9 +1,14 @@
-from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t
 
 from sdcastruct.problem.problem cimport Problem, Workspace
 from sdcastruct.problem.replicas cimport Replica, Replicas
 from sdcastruct.samplers.sampler cimport RandomStream, Sampler
+
+cdef extern from "sdcastruct/solvers/lock.h" nogil:
+    ctypedef int Lock
+    bint try_lock(Lock *lock)
+    void release(Lock *lock)
+    void let_others_run()
 
 
 cdef class State:
@@ -17,8 +22,8 @@ cdef class State:
     cdef Workspace space
     cdef list spaces  # one per thread
     cdef Replicas replicas  # of the frequent weights, one per thread
-    cdef PyThread_type_lock sampler_lock  # and of `busy`
-    cdef PyThread_type_lock weights_lock
+    cdef Lock sampler_lock  # and of `busy`
+    cdef Lock weights_lock
     cdef char[::1] busy  # samples that a thread is at or has drawn
     cdef bint stopped
     cdef Py_ssize_t n_threads  # that this epoch can use

@@ -14,15 +14,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.pythread cimport (
-    PyThread_acquire_lock,
-    PyThread_allocate_lock,
-    PyThread_free_lock,
-    PyThread_release_lock,
-    PyThread_type_lock,
-    NOWAIT_LOCK,
-    WAIT_LOCK,
-)
 
 from sdcastruct.problem.problem cimport MOST_AHEAD
 
@@ -33,18 +24,20 @@ from sdcastruct.solvers.options import generator
 cdef Py_ssize_t SIGNAL_INTERVAL = 16
 # No sample.
 cdef Py_ssize_t NONE = -1
-# How often to try to get a lock before going to sleep: others hold it only for microseconds.
+# How often to try to get a lock before others may run: who holds it is ready in microseconds, but
+# for Python code, and unless the system has stopped it.
 cdef int SPINS = 1000
 # Most threads that write the weights one at a time.
 cdef int FEW = 4
 
 
-cdef void acquire(PyThread_type_lock lock) noexcept nogil:
-    cdef int _
-    for _ in range(SPINS):
-        if PyThread_acquire_lock(lock, NOWAIT_LOCK):
-            return
-    PyThread_acquire_lock(lock, WAIT_LOCK)
+cdef void acquire(Lock *lock) noexcept nogil:
+    cdef int spins = 0
+    while not try_lock(lock):
+        spins += 1
+        if spins == SPINS:
+            let_others_run()
+            spins = 0
 
 
 cdef class State:
@@ -66,12 +59,6 @@ cdef class State:
 
     def __cinit__(self, *args):
         self.n_jobs = 1
-        self.sampler_lock = PyThread_allocate_lock()
-        self.weights_lock = PyThread_allocate_lock()
-
-    def __dealloc__(self):
-        PyThread_free_lock(self.sampler_lock)
-        PyThread_free_lock(self.weights_lock)
 
     def __init__(self, solver, Problem problem, double lam, Sampler sampler):
         self.solver = solver
@@ -213,12 +200,12 @@ cdef class State:
                 self.tell(told)
             return self.draw()
         if space.n_returned == space.n_drawn:
-            acquire(self.sampler_lock)
+            acquire(&self.sampler_lock)
             try:
                 self.turn_in(space, told)
                 self.draw_several(space)
             finally:
-                PyThread_release_lock(self.sampler_lock)
+                release(&self.sampler_lock)
         if space.n_drawn == 0:
             return NONE
         space.n_returned += 1
@@ -261,18 +248,18 @@ cdef class State:
         """Add scale E_m[F] to the weights."""
         if self.n_threads == 1 or self.loses_writes():
             return problem.add(i, scale, m, w)
-        acquire(self.weights_lock)
+        acquire(&self.weights_lock)
         try:
             return problem.add(i, scale, m, w)
         finally:
-            PyThread_release_lock(self.weights_lock)
+            release(&self.weights_lock)
 
     cdef int share(self, Replica replica, Py_ssize_t n_steps) except -1 nogil:
         """Exchange replicas of weights, if that is due after so many steps of a thread."""
         if replica.due(n_steps):
-            acquire(self.weights_lock)
+            acquire(&self.weights_lock)
             replica.exchange(n_steps)
-            PyThread_release_lock(self.weights_lock)
+            release(&self.weights_lock)
         return 0
 
     cdef bint loses_writes(self) noexcept nogil:
