@@ -58,7 +58,8 @@ def test_frequent_rows_have_replicas_most_frequent_first(words):
     assert made.n_levels > 1
     for template, rows in zip(words.attributes.templates, made.rows, strict=True):
         frequency = template.occurrences() / words.n_samples
-        expected = np.flatnonzero(frequency >= 0.5 ** (made.n_levels - 1))
+        longest = made.period * 2 ** (made.n_levels - 1)
+        expected = np.flatnonzero(frequency >= replicas.OCCURRENCES / (2 * longest))
         assert_array_equal(np.sort(rows), expected)
         assert (np.diff(frequency[rows]) <= 0).all()
     assert 0 < made.rows[0].size < 60  # some are shared
@@ -83,9 +84,9 @@ def test_no_row_waits_for_long(n_samples, n_threads):
     problem = ChainModel(2, 1).bind([np.ones((1, 1))] * n_samples, [[0]] * n_samples)
     made = replicas.Replicas(problem, n_threads)
     longest = made.period * 2 ** (made.n_levels - 1)
-    assert 1 <= made.period <= replicas.PERIOD
-    assert 1 <= made.n_levels <= replicas.LEVELS
-    assert longest == 1 or longest * n_threads <= replicas.UNSEEN * n_samples
+    assert made.period == 1 or made.period * n_threads <= replicas.FEWEST_STEPS
+    assert longest == 1 or longest * n_threads <= replicas.MOST_STEPS
+    assert longest == 1 or longest * n_threads <= replicas.PART * n_samples
 
 
 def test_replicas_read_and_write_instead_of_the_weights(words):

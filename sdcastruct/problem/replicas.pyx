@@ -7,11 +7,11 @@ has changed to the common ones from time to time::
 
     common += own - last,     own = last = common
 
-Nothing is lost by that; it is only seen later. A row that is half as frequent is exchanged half as
-often: level l exchanges the rows that occur at least 2^-l times in a sample, after every
-`period` 2^l steps. That is a few rows a step, because there are about twice as many rows that are
-half as frequent. What a thread does not see yet of the steps of others must remain a small part of
-an epoch: threads that all adapt a row to their samples, each as if it were alone, overshoot.
+Nothing is lost by that; it is only seen later. But threads that all adapt a row to their samples,
+each as if it were alone, overshoot if they do so for too long. So a row is exchanged before it has
+occurred more than `OCCURRENCES` times in the steps of all threads: level l exchanges the rows that
+are so frequent that they have to be exchanged after `period` 2^l steps of a thread. That is a few
+rows a step, because there are about twice as many rows that are half as frequent.
 """
 
 import numpy as np
@@ -21,10 +21,11 @@ from sdcastruct.simd.kernels cimport kernels
 
 from sdcastruct.simd import memory
 
-# The most frequent rows are exchanged after so many steps, the rarest after 2^(LEVELS-1) as many,
-PERIOD, LEVELS = 4, 6
-# but no row later than after this part of an epoch.
-UNSEEN = 1.0 / 32.0
+# How often a row occurs in the steps of all threads between two exchanges.
+OCCURRENCES = 8
+# Steps of all threads between two exchanges: not fewer for frequent rows, and no replicas of rows so
+# rare that there would be more, or more than a part of an epoch.
+FEWEST_STEPS, MOST_STEPS, PART = 4, 512, 1.0 / 16.0
 
 
 cdef class Replicas:
@@ -40,9 +41,9 @@ cdef class Replicas:
     def __init__(self, Problem problem, Py_ssize_t n_threads):
         cdef Template template
         self.problem = problem
-        longest = int(UNSEEN * problem.n_samples / n_threads)
-        self.period = max(1, min(PERIOD, longest))
-        self.n_levels = min(LEVELS, max(1, (longest // self.period).bit_length()))
+        most = min(MOST_STEPS, int(PART * problem.n_samples)) // n_threads
+        self.period = max(1, min(FEWEST_STEPS // n_threads, most))
+        self.n_levels = max(1, (most // self.period).bit_length())
         replicated = type(problem.attributes) is Attributes
         templates = problem.attributes.templates if replicated else []
         self.rows, self.templates = [], []
@@ -58,7 +59,8 @@ cdef class Replicas:
         """Find the frequent rows of template k; return how many numbers they are."""
         _, width = template.weights
         frequency = template.occurrences(n_threads) / self.problem.n_samples
-        bounds = 0.5 ** np.arange(self.n_levels)
+        steps = n_threads * self.period * 2.0 ** np.arange(self.n_levels)
+        bounds = OCCURRENCES / steps
         rows = np.flatnonzero(frequency >= bounds[self.n_levels - 1])
         rows = rows[np.argsort(-frequency[rows], kind="stable")]
         number = np.arange(template.n_attributes, dtype=np.int32)

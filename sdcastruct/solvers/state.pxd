@@ -5,10 +5,10 @@ from sdcastruct.problem.replicas cimport Replica, Replicas
 from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 
 cdef extern from "sdcastruct/solvers/lock.h" nogil:
-    ctypedef int Lock
-    bint try_lock(Lock *lock)
+    ctypedef struct Lock:
+        pass
+    void acquire(Lock *lock)
     void release(Lock *lock)
-    void let_others_run()
 
 
 cdef class State:
@@ -22,13 +22,13 @@ cdef class State:
     cdef Workspace space
     cdef list spaces  # one per thread
     cdef Replicas replicas  # of the frequent weights, one per thread
-    cdef Lock sampler_lock  # and of `busy`
+    cdef Lock sampler_lock  # and of `busy` and `n_left`
+    cdef Py_ssize_t n_left  # steps of the epoch that nobody has drawn
     cdef Lock weights_lock
     cdef char[::1] busy  # samples that a thread is at or has drawn
     cdef bint stopped
     cdef Py_ssize_t n_threads  # that this epoch can use
     cdef Py_ssize_t ahead  # samples that a thread draws at once
-    cdef Py_ssize_t n_left  # steps of the epoch that nobody has drawn
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil
     cdef int tell(self, Py_ssize_t i) except -1 nogil

@@ -24,20 +24,8 @@ from sdcastruct.solvers.options import generator
 cdef Py_ssize_t SIGNAL_INTERVAL = 16
 # No sample.
 cdef Py_ssize_t NONE = -1
-# How often to try to get a lock before others may run: who holds it is ready in microseconds, but
-# for Python code, and unless the system has stopped it.
-cdef int SPINS = 1000
 # Most threads that write the weights one at a time.
 cdef int FEW = 4
-
-
-cdef void acquire(Lock *lock) noexcept nogil:
-    cdef int spins = 0
-    while not try_lock(lock):
-        spins += 1
-        if spins == SPINS:
-            let_others_run()
-            spins = 0
 
 
 cdef class State:
