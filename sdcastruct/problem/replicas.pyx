@@ -23,8 +23,8 @@ from sdcastruct.simd import memory
 
 # How often a row occurs in the steps of all threads between two exchanges.
 OCCURRENCES = 8
-# Steps of all threads between two exchanges: not fewer for frequent rows, and no replicas of rows so
-# rare that there would be more, or more than a part of an epoch.
+# Steps of all threads between two exchanges: not fewer for frequent rows, and no replicas of rows
+# so rare that there would be more, or more than a part of an epoch.
 FEWEST_STEPS, MOST_STEPS, PART = 4, 512, 1.0 / 16.0
 
 
