@@ -8,26 +8,32 @@ from states import letters
 
 from sdcastruct.models import ChainModel
 from sdcastruct.problem import batch, gram, replicas
-from sdcastruct.solvers import SDCA
+from sdcastruct.samplers import Sampler
+from sdcastruct.solvers import SAG, SDCA
 
 
 @pytest.fixture(scope="module")
 def words():
     """Chains whose attributes are as frequent as words are, from everywhere to hardly anywhere."""
-    return sparse_chains(800)
-
-
-def sparse_chains(n_samples, n_features=60, n_states=3):
-    rng = np.random.default_rng(0)
-    chances = 1.0 / np.arange(1, n_features + 1)
-    X, Y = [], []
-    for length in rng.integers(1, 7, size=n_samples):
-        present = rng.random((length, n_features)) < chances
-        X.append(csr_array(present * rng.choice([1.0, -0.5], size=present.shape)))
-        Y.append(rng.integers(n_states, size=length))
-    problem = ChainModel(n_states, n_features).bind(X, Y)
+    problem = ChainModel(3, 60).bind(*zip(*samples(800), strict=True))
     problem.attributes.prepare_norms()
     return problem
+
+
+def samples(n_samples, n_features=60, n_states=3):
+    rng = np.random.default_rng(0)
+    chances = 1.0 / np.arange(1, n_features + 1)
+    for length in rng.integers(1, 7, size=n_samples):
+        present = rng.random((length, n_features)) < chances
+        x = csr_array(present * rng.choice([1.0, -0.5], size=present.shape))
+        yield x, rng.integers(n_states, size=length)
+
+
+def conjugate(state):
+    """Return the weights that belong to the dual point of a state."""
+    w = np.empty(state.problem.dim)
+    batch.conjugate_weights(state.problem, state.m, state.lam, w)
+    return w
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 4])
@@ -36,11 +42,9 @@ def test_no_change_of_the_weights_is_lost(words, n_jobs, dual_dtype):
     """After an epoch, w is conjugate to what the steps have left, without being rebuilt."""
     state = SDCA(random_state=0, dual_dtype=dual_dtype).init(words, 0.01)
     state.n_jobs = n_jobs
-    w = np.empty(words.dim)
     for _ in range(5):
         state.epoch()
-        batch.conjugate_weights(words, state.m, state.lam, w)
-        assert_allclose(state.w, w, rtol=1e-10, atol=1e-10)
+        assert_allclose(state.w, conjugate(state), rtol=1e-10, atol=1e-10)
 
 
 def test_the_number_of_threads_may_change(words):
@@ -48,9 +52,7 @@ def test_the_number_of_threads_may_change(words):
     for n_jobs in (1, 2, 4, 3, 1):
         state.n_jobs = n_jobs
         state.epoch()
-    w = np.empty(words.dim)
-    batch.conjugate_weights(words, state.m, state.lam, w)
-    assert_allclose(state.w, w, rtol=1e-10, atol=1e-10)
+    assert_allclose(state.w, conjugate(state), rtol=1e-10, atol=1e-10)
 
 
 def test_frequent_rows_have_replicas_most_frequent_first(words):
@@ -70,7 +72,8 @@ def test_occurrences(words, n_jobs):
     template = words.attributes.templates[0]
     counts = template.occurrences(n_jobs)
     assert counts.shape == (60,)
-    assert_array_equal(counts, template.occurrences())
+    X = [x for x, _ in samples(800)]
+    assert_array_equal(counts, sum(np.bincount(x.indices, minlength=60) for x in X))
     rng = np.random.default_rng(1)
     number = rng.permutation(60).astype(np.int32)
     renumbered = template.renumbered(number, n_jobs)
@@ -111,12 +114,40 @@ def test_replicas_read_and_write_instead_of_the_weights(words):
         assert_allclose(other.problem.score(i, shared), words.score(i, expected), atol=1e-12)
 
 
-def test_few_samples():
-    for n_samples in (2, 3, 5):
-        state = SDCA(random_state=0).init(letters(n_samples), 0.1)
-        state.n_jobs = 2
-        state.epoch(n_steps=100)
-        assert state.certify().gap >= 0
+@pytest.mark.parametrize("n_samples", [4, 5, 9])
+def test_few_samples(n_samples):
+    state = SDCA(random_state=0).init(letters(n_samples), 0.1)
+    state.n_jobs = 2
+    state.epoch(n_steps=100)
+    assert_allclose(state.w, conjugate(state), rtol=1e-10, atol=1e-10)
+
+
+def test_changes_before_an_error_are_kept(words):
+    class Ending(Sampler):
+        def reset(self, problem, lam):
+            super().reset(problem, lam)
+            self.left = 300
+
+        def draw(self, rng):
+            self.left -= 1
+            if self.left < 0:
+                raise RuntimeError("no more")
+            return rng.integers(self.n_samples)
+
+    state = SDCA(Ending(), random_state=0).init(words, 0.01)
+    state.n_jobs = 2
+    before = state.w.copy()
+    with pytest.raises(RuntimeError, match="no more"):
+        state.epoch()
+    assert np.abs(state.w - before).max() > 0.01
+    assert_allclose(state.w, conjugate(state), rtol=1e-10, atol=1e-10)
+
+
+def test_solvers_without_threads_refuse_them(words):
+    state = SAG(random_state=0).init(words, 0.01)
+    state.n_jobs = 2
+    with pytest.raises(ValueError, match="n_jobs=2: expected 1 for SAG"):
+        state.epoch()
 
 
 def test_numbers_of_attributes_do_not_run_out(words):

@@ -98,8 +98,8 @@ cdef class Template:
         cdef const int32_t[::1] rows = self.arrays["entry_row"]
 
         def count(Py_ssize_t first, Py_ssize_t last):
-            counts = np.zeros(self.n_attributes, np.int32)
-            cdef int32_t[::1] view = counts
+            counts = np.zeros(self.n_attributes, np.int64)
+            cdef int64_t[::1] view = counts
             cdef Py_ssize_t e
             with nogil:
                 for e in range(first, last):
@@ -127,7 +127,10 @@ cdef class Template:
         return other
 
     def with_replicas(self, double[::1] rows):
-        """Return this template with rows from `n_attributes` on in other memory than w."""
+        """Return this template with rows from `n_attributes` on in other memory than w.
+
+        It serves for `score`, `norm2` and `add` only.
+        """
         cdef Template other = self._copy()
         if rows.shape[0]:
             other.block.first_replica = self.n_attributes

@@ -17,8 +17,12 @@ cdef class Replicas:
 
 cdef class Replica:
     cdef readonly Problem problem
-    cdef Replicas replicas
     cdef double[::1] own, last
+    # What it has from `Replicas`.
+    cdef Py_ssize_t period, n_levels
+    cdef Py_ssize_t[::1] starts
+    cdef Py_ssize_t[:, ::1] lengths
+    cdef double[::1] common
 
     cdef bint due(self, Py_ssize_t n_steps) noexcept nogil
     cdef void exchange(self, Py_ssize_t n_steps) noexcept nogil

@@ -8,10 +8,10 @@ has changed to the common ones from time to time::
     common += own - last,     own = last = common
 
 Nothing is lost by that; it is only seen later. But threads that all adapt a row to their samples,
-each as if it were alone, overshoot if they do so for too long. So a row is exchanged before it has
-occurred more than `OCCURRENCES` times in the steps of all threads: level l exchanges the rows that
-are so frequent that they have to be exchanged after `period` 2^l steps of a thread. That is a few
-rows a step, because there are about twice as many rows that are half as frequent.
+each as if it were alone, overshoot if they do so for too long. So the more frequent a row is, the
+sooner it is exchanged: level l exchanges the rows that occur at least `OCCURRENCES` times in
+`period` 2^l steps of every thread, after that many steps. That is some dozens of rows a step,
+because there are about twice as many rows that are half as frequent.
 """
 
 import numpy as np
@@ -21,7 +21,8 @@ from sdcastruct.simd.kernels cimport kernels
 
 from sdcastruct.simd import memory
 
-# How often a row occurs in the steps of all threads between two exchanges.
+# How often a row occurs in the steps of all threads between two exchanges, up to twice as often
+# unless it is among the most frequent.
 OCCURRENCES = 8
 # Steps of all threads between two exchanges: not fewer for frequent rows, and no replicas of rows
 # so rare that there would be more, or more than a part of an epoch.
@@ -66,7 +67,7 @@ cdef class Replicas:
         number = np.arange(template.n_attributes, dtype=np.int32)
         number[rows] = template.n_attributes + np.arange(rows.size)
         self.rows.append(rows)
-        self.templates.append(template.renumbered(number, n_threads))
+        self.templates.append(template.renumbered(number, n_threads) if rows.size else template)
         for level, bound in enumerate(bounds):
             self.lengths[level, k] = width * np.count_nonzero(frequency[rows] >= bound)
         return width * rows.size
@@ -103,14 +104,16 @@ cdef class Replica:
     Attributes
     ----------
     problem : Problem
-        The same problem, but what it reads and writes of frequent rows of any weights are the
-        replicas.
+        The same problem for `score`, `norm2` and `add`, but what it reads and writes of frequent
+        rows, of whatever weights it is given, are the replicas.
     """
 
     def __init__(self, Replicas replicas):
         cdef Problem problem = replicas.problem
-        self.replicas, self.problem = replicas, problem
-        self.own, self.last = (memory.empty(replicas.common.size) for _ in range(2))
+        self.problem, self.common = problem, replicas.common
+        self.period, self.n_levels = replicas.period, replicas.n_levels
+        self.starts, self.lengths = replicas.starts, replicas.lengths
+        self.own, self.last = (memory.empty(self.common.size) for _ in range(2))
         if replicas.templates:
             parts = zip(replicas.templates, replicas.parts(self.own))
             attributes = Attributes(problem.attributes.slot_ptr,
@@ -120,12 +123,12 @@ cdef class Replica:
 
     def begin(self):
         """Take the common rows."""
-        self.own[:] = self.replicas.common
-        self.last[:] = self.replicas.common
+        self.own[:] = self.common
+        self.last[:] = self.common
 
     def end(self):
         """Add all changes to the common rows."""
-        self.exchange_level(self.replicas.n_levels - 1)
+        self.exchange_level(self.n_levels - 1)
 
     def add(self, Py_ssize_t i, double scale, const double[::1] m, double[::1] w):
         """Add scale E_m[F] to the weights, as a step of this thread does."""
@@ -138,19 +141,19 @@ cdef class Replica:
 
     cdef bint due(self, Py_ssize_t n_steps) noexcept nogil:
         """Return whether there is something to exchange after so many steps of the thread."""
-        return n_steps % self.replicas.period == 0
+        return n_steps % self.period == 0
 
     cdef void exchange(self, Py_ssize_t n_steps) noexcept nogil:
         """Exchange what is due after so many steps; only one thread may do so at a time."""
-        cdef Py_ssize_t level = 0, periods = n_steps // self.replicas.period
-        while level < self.replicas.n_levels - 1 and periods % 2 == 0:
+        cdef Py_ssize_t level = 0, periods = n_steps // self.period
+        while level < self.n_levels - 1 and periods % 2 == 0:
             level += 1
             periods //= 2
         self.exchange_level(level)
 
     cdef void exchange_level(self, Py_ssize_t level) noexcept nogil:
         cdef Py_ssize_t k, start
-        for k in range(self.replicas.lengths.shape[1]):
-            start = self.replicas.starts[k]
+        for k in range(self.lengths.shape[1]):
+            start = self.starts[k]
             kernels.exchange(&self.own[0] + start, &self.last[0] + start,
-                             &self.replicas.common[0] + start, self.replicas.lengths[level, k])
+                             &self.common[0] + start, self.lengths[level, k])

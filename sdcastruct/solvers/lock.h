@@ -4,13 +4,14 @@
 #ifndef SDCASTRUCT_LOCK_H
 #define SDCASTRUCT_LOCK_H
 
-#define LOCK_LINE 64
+#define LOCK_LINE 128 /* of the longest there are */
 
 #if defined(_MSC_VER)
-#include <windows.h>
+#include <intrin.h>
+__declspec(dllimport) int __stdcall SwitchToThread(void); /* windows.h would define far and near, too */
 typedef volatile long LockWord;
-#define LOCK_TAKE(WORD) (*(WORD) == 0 && InterlockedExchange(WORD, 1) == 0)
-#define LOCK_GIVE(WORD) InterlockedExchange(WORD, 0)
+#define LOCK_TAKE(WORD) (*(WORD) == 0 && _InterlockedExchange(WORD, 1) == 0)
+#define LOCK_GIVE(WORD) _InterlockedExchange(WORD, 0)
 #define LOCK_YIELD() SwitchToThread()
 #else
 #include <sched.h>
@@ -29,7 +30,7 @@ typedef struct {
 
 /* Whoever holds it is ready in microseconds, unless it runs Python or the system has stopped it. */
 static inline void acquire(Lock *lock) {
-    for (int tries = 1; !LOCK_TAKE(&lock->word); tries++)
+    for (unsigned tries = 1; !LOCK_TAKE(&lock->word); tries++)
         if (tries % 1000 == 0) LOCK_YIELD();
 }
 

@@ -58,9 +58,10 @@ class SDCA(Solver):
     """Stochastic dual coordinate ascent.
 
     With ``solve(..., n_jobs=2)`` or more, threads step at once on samples of their own and share
-    the weights. Certificates are as exact as with one thread, because they rebuild the weights from
-    the dual point; so does every epoch of more than four threads, which lose some of what the
-    others write. But two runs are no longer the same bit for bit.
+    the weights, but for replicas of frequent ones. Certificates are as exact as with one thread,
+    because they rebuild the weights from the dual point; so does every epoch of more than four
+    threads, which lose some of what the others write. But two runs are no longer the same bit for
+    bit.
 
     Parameters
     ----------

@@ -128,6 +128,8 @@ cdef class State:
 
     def _run_threads(self):
         """Divide the steps of an epoch among threads; all end when one fails or Ctrl-C comes."""
+        if not self.solver.threads:
+            raise ValueError(f"n_jobs={self.n_jobs}: expected 1 for {type(self.solver).__name__}")
         while len(self.spaces) < self.n_threads:
             self.spaces.append(Workspace(self.problem))
         if self.replicas is None or len(self.replicas.threads) != self.n_threads:
@@ -135,8 +137,9 @@ cdef class State:
         self.replicas.begin(self.w)
         self.busy[:] = 0
         pool = ThreadPoolExecutor(self.n_threads)
-        futures = [pool.submit(self._run, *own) for own in zip(self.spaces, self.replicas.threads)]
         try:
+            threads = zip(self.spaces, self.replicas.threads)
+            futures = [pool.submit(self._run, *own) for own in threads]
             for future in as_completed(futures):
                 future.result()
         finally:
