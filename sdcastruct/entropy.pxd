@@ -50,6 +50,8 @@ cdef struct LineSearch:
     int max_newton
 
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil
+cdef double mix_with_vertex(Runs runs, double *mu, double epsilon, double entropy,
+                            const int64_t *ones, Py_ssize_t n_ones) noexcept nogil
 cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil
 cdef double second_derivative(Segment segment, double gamma) noexcept nogil
 cdef void mix(Segment segment, double gamma) noexcept nogil

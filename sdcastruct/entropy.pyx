@@ -21,7 +21,7 @@ beta) + KL(beta || alpha) and f'(1) = -curvature. Nothing here knows about graph
 
 import numpy as np
 
-from libc.math cimport fabs
+from libc.math cimport fabs, log
 
 from sdcastruct.simd.kernels cimport kernels
 
@@ -29,6 +29,41 @@ from sdcastruct.simd.kernels cimport kernels
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil:
     """Return H(mu)."""
     return entropy_at(_written(runs, mu, mu, False), 0.0).value
+
+
+cdef double mix_with_vertex(Runs runs, double *mu, double epsilon, double entropy,
+                            const int64_t *ones, Py_ssize_t n_ones) noexcept nogil:
+    """Replace mu by m = epsilon mu + (1 - epsilon) e and return H(m), given H(mu).
+
+    The marginals e of a single labelling are 1 at `ones` and 0 elsewhere. So m is epsilon mu almost
+    everywhere, and
+
+        H(m) = epsilon H(mu) - log epsilon sum c epsilon mu - sum over ones of c (f(m) - f(m - 1 +
+        epsilon)),     f(x) = x log x
+
+    needs few logarithms.
+    """
+    cdef double total = epsilon * entropy, log_epsilon = log(epsilon) if epsilon > 0.0 else 0.0
+    cdef double before
+    cdef int64_t begin = 0, end = 0
+    cdef Py_ssize_t r, o
+    for r in range(runs.n):
+        total -= log_epsilon * runs.counting[r] * kernels.scale(epsilon, mu + end, runs.length[r])
+        end += runs.length[r]
+    for o in range(n_ones):
+        if o == 0 or ones[o] < begin:
+            r, begin, end = 0, 0, runs.length[0]
+        while ones[o] >= end:
+            r += 1
+            begin, end = end, end + runs.length[r]
+        before = mu[ones[o]]
+        mu[ones[o]] += 1.0 - epsilon
+        total -= runs.counting[r] * (_x_log_x(mu[ones[o]]) - _x_log_x(before))
+    return total
+
+
+cdef double _x_log_x(double x) noexcept nogil:
+    return x * log(x) if x > 0.0 else 0.0
 
 
 cdef Segment _written(Runs runs, const double *alpha, const double *beta,

@@ -319,7 +319,7 @@ def test_nothing_reads_outside_of_its_memory(tmp_path):
             lambda: bound.truth(10**9),
             lambda: bare.truth(0),
             lambda: bare.radii(),
-            lambda: batch.initial_marginals(bare, 0.1),
+            lambda: batch.initial_point(bare, 0.1),
             lambda: SDCA().init(bare, 0.1),
             lambda: SDCA().init(bound, 0.1).step(5),
             lambda: Gap().draw(rng),

@@ -102,7 +102,7 @@ def test_steps(n_states, attributes):
     lam = 0.3
     solver = SDCA(subprecision=1e-12, max_newton=100, search_every=1, epsilon=0.1)
     state = solver.init(problem, lam)
-    naive = NaiveSDCA(joint, lam, batch.initial_marginals(problem, 0.1))
+    naive = NaiveSDCA(joint, lam, batch.initial_point(problem, 0.1)[0])
     for i in [0, 1, 2, 0, 2, 1]:
         gamma, expected = state.step(i), naive.step(i)
         if n_states > 1:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, csr_matrix
 from strategies import bounded, chains, dual_points, points
 
 from sdcastruct.models import ChainModel
-from sdcastruct.problem import Template, batch
+from sdcastruct.problem import Template
 
 
 @given(chains())
@@ -48,17 +48,6 @@ def test_counting_numbers(data):
 def test_truth_is_the_indicator_of_the_true_labeling(data):
     for i, sample in enumerate(data.joint.samples):
         assert_array_equal(data.problem.truth(i), sample.regions[sample.truth])
-
-
-@given(chains(), st.floats(0, 1))
-def test_initial_marginals_mix_truth_and_uniform(data, epsilon):
-    joints = []
-    for sample in data.joint.samples:
-        joint = np.full(len(sample.labelings), epsilon / len(sample.labelings))
-        joint[sample.truth] += 1 - epsilon
-        joints.append(joint)
-    expected = data.joint.marginals(joints)
-    assert_allclose(batch.initial_marginals(data.problem, epsilon), expected, rtol=0, atol=ROUNDING)
 
 
 @given(dual_points(positive=False))

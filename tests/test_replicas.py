@@ -60,7 +60,7 @@ def test_frequent_rows_have_replicas_most_frequent_first(words):
     assert made.n_levels > 1
     for template, rows in zip(words.attributes.templates, made.rows, strict=True):
         frequency = template.occurrences() / words.n_samples
-        longest = made.period * 2 ** (made.n_levels - 1)
+        longest = 2 ** (made.n_levels - 1)
         expected = np.flatnonzero(frequency >= replicas.OCCURRENCES / (2 * longest))
         assert_array_equal(np.sort(rows), expected)
         assert (np.diff(frequency[rows]) <= 0).all()
@@ -86,8 +86,7 @@ def test_no_row_waits_for_long(n_samples, n_threads):
     """All threads together are never more than a small part of an epoch ahead of a row."""
     problem = ChainModel(2, 1).bind([np.ones((1, 1))] * n_samples, [[0]] * n_samples)
     made = replicas.Replicas(problem, n_threads)
-    longest = made.period * 2 ** (made.n_levels - 1)
-    assert made.period == 1 or made.period * n_threads <= replicas.FEWEST_STEPS
+    longest = 2 ** (made.n_levels - 1)
     assert longest == 1 or longest * n_threads <= replicas.MOST_STEPS
     assert longest == 1 or longest * n_threads <= replicas.PART * n_samples
 
@@ -99,19 +98,24 @@ def test_replicas_read_and_write_instead_of_the_weights(words):
     expected, shared = w.copy(), w.copy()
     made = replicas.Replicas(words, 2)
     made.begin(shared)
-    one, other = made.threads
-    assert_allclose(one.problem.score(3, shared), words.score(3, w), atol=1e-12)
+    one, other = made.problems
+    assert_allclose(one.score(3, shared), words.score(3, w), atol=1e-12)
+    m = rng.normal(size=words.n_slot_marginals)
     for k in range(50):
-        replica, i = made.threads[k % 2], rng.integers(words.n_samples)
-        m = rng.normal(size=len(words.score(i, w)))
-        replica.add(i, 0.1, m, shared)
-        expected += 0.1 * words.features(i, m)
-        replica.exchange_after(1 + k // 2)
+        batch.add_features(made.problems[k % 2], m, 0.1, shared, 10 * k, 10 * k + 10)
+        batch.add_features(words, m, 0.1, expected, 10 * k, 10 * k + 10)
+        if k % 7 == 0:
+            made.threads[k % 2].end()
+    assert np.abs(other.score(3, shared) - words.score(3, expected)).max() > 1e-3
+    for replica in (*made.threads, *made.threads):  # now each has what the other has given
+        replica.end()
+    for i in range(20):
+        assert_allclose(other.score(i, shared), words.score(i, expected), atol=1e-12)
     made.end(shared)
     assert_allclose(shared, expected, atol=1e-12)
     made.begin(shared)
     for i in range(20):
-        assert_allclose(other.problem.score(i, shared), words.score(i, expected), atol=1e-12)
+        assert_allclose(other.score(i, shared), words.score(i, expected), atol=1e-12)
 
 
 @pytest.mark.parametrize("n_samples", [4, 5, 9])

@@ -50,7 +50,7 @@ def test_compiled_run_is_the_naive_run_under_one_seed(sampler, data, lam, seed):
     exact = {"subprecision": 1e-12, "max_newton": 100, "search_every": 1}
     solver = SDCA(sampler, **exact, epsilon=0.01, random_state=seed)
     state = solver.init(data.problem, lam)
-    naive = NaiveSDCA(data.joint, lam, batch.initial_marginals(data.problem, 0.01))
+    naive = NaiveSDCA(data.joint, lam, batch.initial_point(data.problem, 0.01)[0])
     rng = np.random.default_rng(seed)
     for _ in range(3):
         state.epoch()
@@ -69,7 +69,7 @@ def test_compiled_run_is_the_naive_run_under_one_seed(sampler, data, lam, seed):
 @given(chains(), lambdas(), st.floats(0.01, 1))
 def test_fixed_step_is_the_naive_step(data, lam, gamma):
     state = SDCA(step_size=gamma, epsilon=0.01).init(data.problem, lam)
-    naive = NaiveSDCA(data.joint, lam, batch.initial_marginals(data.problem, 0.01))
+    naive = NaiveSDCA(data.joint, lam, batch.initial_point(data.problem, 0.01)[0])
     for i in [*range(len(data.joint))] * 2:
         assert state.step(i) == gamma
         naive.step(i, gamma)
@@ -281,7 +281,7 @@ def test_line_search_starts_where_it_is_told():
 def test_start_is_a_mixture_of_truth_and_uniform():
     problem = letters()
     state = SDCA(epsilon=0.25).init(problem, 0.1)
-    assert_array_equal(state.alpha, batch.initial_marginals(problem, 0.25))
+    assert_array_equal(state.alpha, batch.initial_point(problem, 0.25)[0])
     conjugate = duality.w_hat(problem, state.alpha, 0.1)
     assert_allclose(state.w, conjugate, rtol=0, atol=ROUNDING * 100)
 

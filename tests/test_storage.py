@@ -166,6 +166,6 @@ def test_bad_options(tmp_path):
 def test_bad_dual_points():
     problem = letters(3)
     with pytest.raises(TypeError, match="alpha is an array of int64"):
-        batch.initial_marginals(problem, 0.1, np.zeros(problem.n_marginals, np.int64))
+        batch.initial_point(problem, 0.1, np.zeros(problem.n_marginals, np.int64))
     with pytest.raises(ValueError, match=r"alpha has shape \(3,\), expected"):
-        batch.initial_marginals(problem, 0.1, stored.empty(3, "float64"))
+        batch.initial_point(problem, 0.1, stored.empty(3, "float64"))

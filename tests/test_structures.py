@@ -230,6 +230,23 @@ def test_marginals_stand_for_the_joint_of_largest_entropy(name, source):
 
 
 @structures
+@SOME
+@given(source=st.data(), epsilon=st.floats(0, 1))
+def test_the_initial_point_mixes_truth_and_uniform(name, source, epsilon):
+    data = source.draw(STRUCTURES[name])
+    problem = data.problem
+    alpha, m, entropies = batch.initial_point(problem, epsilon)
+    for i, sample in enumerate(data.judge.samples):
+        joint = np.full(len(sample.labelings), epsilon / len(sample.labelings))
+        joint[sample.truth] += 1 - epsilon
+        mu = sample.marginals(joint)
+        assert_allclose(alpha[problem.block(i)], mu, rtol=0, atol=ROUNDING)
+        assert_allclose(entropies[i], duality.entropy(sample.counting, mu), rtol=0, atol=ROUNDING)
+        slots = slice(*problem.attributes.slot_ptr[i : i + 2])
+        assert_allclose(m[slots], problem.gather(i, mu), rtol=0, atol=ROUNDING)
+
+
+@structures
 @FEW
 @given(source=st.data(), lam=lambdas(), seed=st.integers(0, 2**32 - 1))
 def test_compiled_steps_are_naive_steps(name, source, lam, seed):
@@ -238,7 +255,7 @@ def test_compiled_steps_are_naive_steps(name, source, lam, seed):
     n = len(data.states)
     solver = SDCA(subprecision=1e-12, max_newton=100, search_every=1, epsilon=0.01)
     state = solver.init(data.problem, lam)
-    naive = NaiveSDCA(data.judge, lam, batch.initial_marginals(data.problem, 0.01))
+    naive = NaiveSDCA(data.judge, lam, batch.initial_point(data.problem, 0.01)[0])
     for i in np.random.default_rng(seed).integers(n, size=2 * n):
         state.step(i)
         naive.step(i)

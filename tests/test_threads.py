@@ -1,5 +1,10 @@
 """Threads change how fast a run is and which steps it takes, not what it proves."""
 
+import os
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +18,7 @@ from sdcastruct import CRF, duality
 from sdcastruct.models import ChainModel, GraphModel
 from sdcastruct.models.clique import Clique
 from sdcastruct.problem import batch
+from sdcastruct.problem.threads import spread
 from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
 from sdcastruct.solvers import LBFGS, SDCA
 
@@ -159,3 +165,48 @@ def test_estimator():
     crf = CRF(n_jobs=2, random_state=0, tol=1e-5).fit(X, y)
     assert crf.converged_
     assert crf.predict(X) == y
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 5])
+def test_stretches_follow_each_other(n, n_jobs):
+    found = spread(lambda first, last: (first, last), n, n_jobs)
+    assert [k for first, last in found for k in range(first, last)] == list(range(n))
+    assert len(found) == min(n, n_jobs)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_failed_pass_ends_when_all_threads_have(which):
+    """Nobody goes on writing to arrays that the caller has back."""
+    done = []
+
+    def work(first, last):
+        if first == which:
+            raise RuntimeError("no more")
+        time.sleep(0.1)
+        done.append(first)
+
+    with pytest.raises(RuntimeError, match="no more"):
+        spread(work, 2, 2)
+    assert done == [1 - which]
+
+
+FORK = """
+import os
+from sdcastruct.problem.threads import spread
+
+print(spread(lambda first, last: last, 4, 2), flush=True)
+if os.fork() == 0:
+    print(spread(lambda first, last: last, 4, 2), flush=True)
+else:
+    assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_has_threads_of_its_own(tmp_path):
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
+    run = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert run.stdout == "[2, 4]\n" * 2

@@ -82,7 +82,7 @@ cdef class Template:
             return gram(self.of_samples(), self.arrays["slot_offset"], first, last)
 
         n_samples = len(self.arrays["slot_ptr"]) - 1
-        self.arrays.update(joined(spread(gram_of, n_samples, n_jobs)))
+        self.arrays.update(joined(spread(gram_of, n_samples, n_jobs), n_jobs))
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
         self.block.pair_value = <const double *> self.address("pair_value", np.float64)
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
@@ -127,10 +127,7 @@ cdef class Template:
         return other
 
     def with_replicas(self, double[::1] rows):
-        """Return this template with rows from `n_attributes` on in other memory than w.
-
-        It serves for `score`, `norm2` and `add` only.
-        """
+        """Return this template with rows from `n_attributes` on in other memory than w."""
         cdef Template other = self._copy()
         if rows.shape[0]:
             other.block.first_replica = self.n_attributes
@@ -240,6 +237,12 @@ cdef class Attributes:
         for k in range(self.n_blocks):
             kernels.add(self.blocks[k], i, scale, m, w)
         return 0
+
+    cdef void exchange(self) noexcept nogil:
+        """Exchange weights with other threads after a step, one thread at a time.
+
+        Here nothing, because all see the same; see `sdcastruct.problem.replicas`.
+        """
 
     cdef void clear(self, Py_ssize_t i, double *w) noexcept nogil:
         """Set the rows of w that sample i has attributes in to zero."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 
-from sdcastruct.entropy cimport entropy_of
+from sdcastruct.entropy cimport entropy_of, mix_with_vertex
 from sdcastruct.problem.problem cimport Problem, Truth, Workspace
 from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.simd.kernels cimport kernels
@@ -31,24 +31,40 @@ cdef int score_in_turn(Problem problem, Py_ssize_t i, Py_ssize_t upcoming, const
     return problem.score_into(i, w, theta)
 
 
-def squared_norm(const double[::1] x):
+def squared_norm(const double[::1] x, int n_jobs=1):
     """Return ||x||^2.
 
     NumPy's products may start threads of a BLAS, which go on spinning beside ours.
     """
-    return kernels.dot(&x[0], &x[0], x.shape[0]) if x.shape[0] else 0.0
+    def work(Py_ssize_t first, Py_ssize_t last):
+        cdef double total = 0.0
+        if first < last:
+            with nogil:
+                total = kernels.dot(&x[first], &x[first], last - first)
+        return total
+
+    return sum(spread(work, x.shape[0], n_jobs))
 
 
-def initial_marginals(Problem problem, double epsilon, out=None, int n_jobs=1):
+def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1):
     """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1).
 
     Parameters
     ----------
     out : array of shape (n_marginals,), optional
         Where to write it, of type float64 or float32.
+
+    Returns
+    -------
+    alpha : array of shape (n_marginals,)
+    m : array of shape (n_slot_marginals,)
+        Its slot marginals.
+    entropies : array of shape (n_samples,)
     """
     problem.check_labelled()
     cdef StoredMarginals alpha = _stored(problem, out)
+    m, entropies = memory.empty(problem.n_slot_marginals), np.empty(problem.n_samples)
+    cdef double[::1] m_view = m, entropies_view = entropies
 
     def work(Py_ssize_t first, Py_ssize_t last):
         cdef Truth labels = problem.labels
@@ -59,15 +75,16 @@ def initial_marginals(Problem problem, double epsilon, out=None, int n_jobs=1):
             space.theta[j] = 0.0
         with nogil:
             for i in range(first, last):
+                # Without scores, log Z is the entropy.
                 problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-                for j in range(problem.n_regions(i)):
-                    space.beta[j] *= epsilon
-                for j in range(labels.region_ptr[i], labels.region_ptr[i + 1]):
-                    space.beta[labels.region[j]] += 1.0 - epsilon
+                j = labels.region_ptr[i]
+                entropies_view[i] = mix_with_vertex(problem.runs(i), space.beta, epsilon, log_z,
+                                                    &labels.region[j], labels.region_ptr[i + 1] - j)
+                problem.gather_into(i, space.beta, &m_view[problem.attributes.slot_ptr[i]])
                 alpha.store(i, space.beta)
 
     spread(work, problem.n_samples, n_jobs)
-    return alpha.array
+    return alpha.array, m, entropies
 
 
 def marginals(Problem problem, const double[::1] w, out=None, int n_jobs=1):
@@ -152,7 +169,7 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
     def work(Py_ssize_t first, Py_ssize_t last):
         part = np.asarray(w) if first == 0 else free.pop()
         part[:] = 0.0
-        _add_features(problem, m, scale, part, first, last)
+        add_features(problem, m, scale, part, first, last)
         return part
 
     total, *others = spread(work, problem.n_samples, n_jobs)
@@ -165,8 +182,8 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
         spread(add_others, problem.dim, n_jobs)
 
 
-def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
-                  Py_ssize_t first, Py_ssize_t last):
+def add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
+                 Py_ssize_t first, Py_ssize_t last):
     """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of samples first, ..., last - 1 to w."""
     cdef Workspace space = Workspace(problem)
     cdef const double *block

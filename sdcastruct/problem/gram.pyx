@@ -14,6 +14,8 @@ cimport cython
 from libc.math cimport fabs
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
+from sdcastruct.problem.threads import spread
+
 # Attributes with more occurrences in a sample than this are left out of the Gram matrix.
 cdef int MOST_PAIRED = 8
 
@@ -89,20 +91,7 @@ def gram(SampleAttributes attributes, const int64_t[::1] slot_offset, Py_ssize_t
         The arrays of `Block` in kernels.h, and ``pair_ptr`` and ``group_ptr``, which say where the
         pairs and the groups of each sample begin.
     """
-    cdef Py_ssize_t n_pairs = 0, n_groups = 0, n_occurrences = 0, i, a
-    cdef int32_t times
-    with nogil:
-        for i in range(begin, end):
-            attributes.visit(i)
-            for a in range(attributes.count):
-                times = attributes.occurrences[a]
-                if times > MOST_PAIRED:
-                    n_groups += 1
-                    n_occurrences += times
-                else:
-                    n_pairs += times * (times - 1) // 2     # at most
-    matrix = GramMatrix(attributes, slot_offset, begin, end)
-    return matrix.write(n_pairs, n_groups, n_occurrences)
+    return GramMatrix(attributes, slot_offset, begin, end).write()
 
 
 @cython.final
@@ -131,46 +120,56 @@ cdef class GramMatrix:
         size = attributes.most_entries()
         self.latest = np.empty(size, np.int64)
         self.before, self.slot = np.empty((2, size), np.int32)
-        slots = np.diff(attributes.slot_ptr[begin:end + 1])
-        self.pair_of = np.empty(slots.max(initial=1), np.int64)
+        slots = attributes.slot_ptr[begin:end + 1]
+        self.pair_of = np.empty(np.diff(slots).max(initial=1), np.int64)
+        self.first_slot = slots[0]
+        self.diagonal = np.empty(slots[end - begin] - slots[0])
+        # These grow: how much there will be is known sample by sample.
+        guess = (attributes.entry_ptr[slots[end - begin]] - attributes.entry_ptr[slots[0]]) // 4
+        self.pair_offset, self.pair_value = np.empty((guess, 2), np.int32), np.empty(guess)
+        self.occurrence_ptr = np.zeros(1, np.int64)
+        self.occurrence_offset, self.occurrence_value = np.empty(0, np.int32), np.empty(0)
 
-    def write(self, n_pairs, n_groups, n_occurrences):
-        """Write everything into arrays of these sizes; there may be fewer pairs."""
-        cdef const int64_t[::1] slot_ptr = self.attributes.slot_ptr
-        cdef Py_ssize_t i
-        self.first_slot = slot_ptr[self.begin]
-        diagonal = np.empty(slot_ptr[self.end] - self.first_slot)
+    def write(self):
+        """Return the arrays of `gram`."""
         pair_ptr, group_ptr = np.zeros((2, self.end - self.begin + 1), np.int64)
-        pair_offset, pair_value = np.empty((n_pairs, 2), np.int32), np.empty(n_pairs)
-        occurrence_ptr = np.zeros(n_groups + 1, np.int64)
-        occurrence_offset = np.empty(n_occurrences, np.int32)
-        occurrence_value = np.empty(n_occurrences)
-        self.diagonal, self.pair_offset, self.pair_value = diagonal, pair_offset, pair_value
-        self.occurrence_ptr = occurrence_ptr
-        self.occurrence_offset, self.occurrence_value = occurrence_offset, occurrence_value
         cdef int64_t[::1] pairs = pair_ptr, groups = group_ptr
+        cdef Py_ssize_t i
         with nogil:
             for i in range(self.begin, self.end):
                 self.attributes.visit(i)
-                self.open_groups()
+                self.make_room()
                 self.write_sample(self.attributes, i)
                 pairs[i + 1 - self.begin] = self.n_pairs
                 groups[i + 1 - self.begin] = self.n_groups
         return {
-            "diagonal": diagonal,
+            "diagonal": np.asarray(self.diagonal),
             "pair_ptr": pair_ptr,
-            "pair_offset": pair_offset[:self.n_pairs],
-            "pair_value": pair_value[:self.n_pairs],
+            "pair_offset": np.asarray(self.pair_offset[:self.n_pairs]),
+            "pair_value": np.asarray(self.pair_value[:self.n_pairs]),
             "group_ptr": group_ptr,
-            "occurrence_ptr": occurrence_ptr,
-            "occurrence_offset": occurrence_offset,
-            "occurrence_value": occurrence_value,
+            "occurrence_ptr": np.asarray(self.occurrence_ptr[:self.n_groups + 1]),
+            "occurrence_offset": np.asarray(self.occurrence_offset[:self.n_occurrences]),
+            "occurrence_value": np.asarray(self.occurrence_value[:self.n_occurrences]),
         }
 
-    cdef void open_groups(self) noexcept nogil:
-        """Make room for the frequent attributes of the present sample."""
-        cdef Py_ssize_t a
+    cdef int make_room(self) except -1 nogil:
+        """Make room for the present sample, and say where its frequent attributes go."""
+        cdef int64_t n_pairs = self.n_pairs, n_groups = self.n_groups
+        cdef int64_t n_occurrences = self.n_occurrences
         cdef int32_t times
+        cdef Py_ssize_t a
+        for a in range(self.attributes.count):
+            times = self.attributes.occurrences[a]
+            if times > MOST_PAIRED:
+                n_groups += 1
+                n_occurrences += times
+            else:
+                n_pairs += times * (times - 1) // 2     # at most
+        if (n_pairs > self.pair_value.shape[0] or n_groups >= self.occurrence_ptr.shape[0]
+                or n_occurrences > self.occurrence_value.shape[0]):
+            with gil:
+                self.grow(n_pairs, n_groups, n_occurrences)
         for a in range(self.attributes.count):
             times = self.attributes.occurrences[a]
             self.latest[a] = -1
@@ -179,6 +178,15 @@ cdef class GramMatrix:
                 self.n_occurrences += times
                 self.n_groups += 1
                 self.occurrence_ptr[self.n_groups] = self.n_occurrences
+        return 0
+
+    cdef int grow(self, n_pairs, n_groups, n_occurrences) except -1:
+        self.pair_offset = _grown(self.pair_offset, n_pairs)
+        self.pair_value = _grown(self.pair_value, n_pairs)
+        self.occurrence_ptr = _grown(self.occurrence_ptr, n_groups + 1)
+        self.occurrence_offset = _grown(self.occurrence_offset, n_occurrences)
+        self.occurrence_value = _grown(self.occurrence_value, n_occurrences)
+        return 0
 
     cdef void write_sample(self, SampleAttributes attributes, Py_ssize_t i) noexcept nogil:
         cdef int64_t begin = attributes.slot_ptr[i], t, e, first
@@ -221,14 +229,34 @@ cdef class GramMatrix:
             earlier = self.before[earlier]
 
 
-def joined(parts):
+def _grown(view, n):
+    """Return an array of at least n entries that begins like another, twice as long if need be."""
+    array = np.asarray(view)
+    if n <= len(array):
+        return array
+    longer = np.empty((max(n, 2 * len(array)), *array.shape[1:]), array.dtype)
+    longer[:len(array)] = array
+    return longer
+
+
+def joined(parts, n_jobs=1):
     """Return the arrays of all samples from those that `gram` returns for stretches of them."""
     if len(parts) == 1:
         return parts[0]
-    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    for name in ("pair_ptr", "group_ptr", "occurrence_ptr"):
-        arrays[name] = _joined_ptr([part[name] for part in parts])
-    return arrays
+    pointers = {name: _joined_ptr([part[name] for part in parts])
+                for name in ("pair_ptr", "group_ptr", "occurrence_ptr")}
+    ends = {name: np.cumsum([0] + [len(part[name]) for part in parts])
+            for name in parts[0] if name not in pointers}
+    arrays = {name: np.empty((end[len(parts)], *parts[0][name].shape[1:]), parts[0][name].dtype)
+              for name, end in ends.items()}
+
+    def copy(first, last):
+        for k in range(first, last):
+            for name, end in ends.items():
+                arrays[name][end[k]:end[k + 1]] = parts[k][name]
+
+    spread(copy, len(parts), n_jobs)
+    return {**arrays, **pointers}
 
 
 def _joined_ptr(parts):

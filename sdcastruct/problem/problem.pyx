@@ -200,6 +200,10 @@ cdef class Problem:
         """
         return Problem(self.attributes, self.regions, self.engine, self.labels, weights, self.order)
 
+    def with_attributes(self, attributes):
+        """Return this problem with other attributes; everything else is shared."""
+        return Problem(attributes, self.regions, self.engine, self.labels, self.weights, self.order)
+
     def ordered(self, order):
         """Return this problem for a model that lays its weights out in another order."""
         return Problem(self.attributes, self.regions, self.engine, self.labels, self.weights, order)

@@ -1,11 +1,12 @@
+from sdcastruct.problem.attributes cimport Attributes
 from sdcastruct.problem.problem cimport Problem
 
 
 cdef class Replicas:
     cdef readonly Problem problem
-    cdef readonly list threads
-    # Replicas are exchanged after every so many steps of a thread, on so many levels.
-    cdef readonly Py_ssize_t period, n_levels
+    cdef readonly list problems, threads
+    # Replicas are exchanged after every step of a thread, on so many levels.
+    cdef readonly Py_ssize_t n_levels
     # Of each template the numbers of its frequent rows, most frequent first.
     cdef readonly list rows
     cdef list templates
@@ -15,15 +16,13 @@ cdef class Replicas:
     cdef double[::1] common
 
 
-cdef class Replica:
-    cdef readonly Problem problem
+cdef class Replica(Attributes):
     cdef double[::1] own, last
+    cdef Py_ssize_t n_steps
     # What it has from `Replicas`.
-    cdef Py_ssize_t period, n_levels
+    cdef Py_ssize_t n_levels
     cdef Py_ssize_t[::1] starts
     cdef Py_ssize_t[:, ::1] lengths
     cdef double[::1] common
 
-    cdef bint due(self, Py_ssize_t n_steps) noexcept nogil
-    cdef void exchange(self, Py_ssize_t n_steps) noexcept nogil
     cdef void exchange_level(self, Py_ssize_t level) noexcept nogil

@@ -9,9 +9,9 @@ has changed to the common ones from time to time::
 
 Nothing is lost by that; it is only seen later. But threads that all adapt a row to their samples,
 each as if it were alone, overshoot if they do so for too long. So the more frequent a row is, the
-sooner it is exchanged: level l exchanges the rows that occur at least `OCCURRENCES` times in
-`period` 2^l steps of every thread, after that many steps. That is some dozens of rows a step,
-because there are about twice as many rows that are half as frequent.
+sooner it is exchanged: level l exchanges the rows that occur at least `OCCURRENCES` times in 2^l
+steps of every thread, after that many steps, and level 0 also all that are more frequent. That is
+some dozens of rows a step, because there are about twice as many rows that are half as frequent.
 """
 
 import numpy as np
@@ -24,13 +24,19 @@ from sdcastruct.simd import memory
 # How often a row occurs in the steps of all threads between two exchanges, up to twice as often
 # unless it is among the most frequent.
 OCCURRENCES = 8
-# Steps of all threads between two exchanges: not fewer for frequent rows, and no replicas of rows
-# so rare that there would be more, or more than a part of an epoch.
-FEWEST_STEPS, MOST_STEPS, PART = 4, 512, 1.0 / 16.0
+# Steps of all threads between two exchanges: no replicas of rows so rare that there would be more,
+# or more than a part of an epoch.
+MOST_STEPS, PART = 512, 1.0 / 16.0
 
 
 cdef class Replicas:
     """The replicas of a number of threads.
+
+    Attributes
+    ----------
+    problems : list of Problem
+        One per thread: the same problem, but what it reads and writes of frequent rows, of whatever
+        weights it is given, are the thread's own. It serves for `score`, `norm2` and `add` only.
 
     Parameters
     ----------
@@ -43,8 +49,7 @@ cdef class Replicas:
         cdef Template template
         self.problem = problem
         most = min(MOST_STEPS, int(PART * problem.n_samples)) // n_threads
-        self.period = max(1, min(FEWEST_STEPS // n_threads, most))
-        self.n_levels = max(1, (most // self.period).bit_length())
+        self.n_levels = max(1, most.bit_length())
         replicated = type(problem.attributes) is Attributes
         templates = problem.attributes.templates if replicated else []
         self.rows, self.templates = [], []
@@ -54,14 +59,16 @@ cdef class Replicas:
             size = self._choose_rows(k, template, n_threads)
             self.starts[k + 1] = memory.whole_lines(self.starts[k] + size)
         self.common = memory.empty(max(1, self.starts[len(templates)]))
-        self.threads = [Replica(self) for _ in range(n_threads)]
+        self.threads = [Replica(self) for _ in range(n_threads if replicated else 0)]
+        self.problems = [problem.with_attributes(replica) for replica in self.threads]
+        if not replicated:
+            self.problems = [problem] * n_threads
 
     def _choose_rows(self, k, Template template, n_threads):
         """Find the frequent rows of template k; return how many numbers they are."""
         _, width = template.weights
         frequency = template.occurrences(n_threads) / self.problem.n_samples
-        steps = n_threads * self.period * 2.0 ** np.arange(self.n_levels)
-        bounds = OCCURRENCES / steps
+        bounds = OCCURRENCES / (n_threads * 2.0 ** np.arange(self.n_levels))
         rows = np.flatnonzero(frequency >= bounds[self.n_levels - 1])
         rows = rows[np.argsort(-frequency[rows], kind="stable")]
         number = np.arange(template.n_attributes, dtype=np.int32)
@@ -98,31 +105,20 @@ cdef class Replicas:
             table[rows] = common
 
 
-cdef class Replica:
-    """The replicas of one thread.
-
-    Attributes
-    ----------
-    problem : Problem
-        The same problem for `score`, `norm2` and `add`, but what it reads and writes of frequent
-        rows, of whatever weights it is given, are the replicas.
-    """
+cdef class Replica(Attributes):
+    """The attributes as one thread knows them, with its own replicas of frequent weights."""
 
     def __init__(self, Replicas replicas):
-        cdef Problem problem = replicas.problem
-        self.problem, self.common = problem, replicas.common
-        self.period, self.n_levels = replicas.period, replicas.n_levels
+        self.common, self.n_levels = replicas.common, replicas.n_levels
         self.starts, self.lengths = replicas.starts, replicas.lengths
         self.own, self.last = (memory.empty(self.common.size) for _ in range(2))
-        if replicas.templates:
-            parts = zip(replicas.templates, replicas.parts(self.own))
-            attributes = Attributes(problem.attributes.slot_ptr,
-                                    [template.with_replicas(rows) for template, rows in parts])
-            self.problem = Problem(attributes, problem.regions, problem.engine, problem.labels,
-                                   problem.weights, problem.order)
+        parts = zip(replicas.templates, replicas.parts(self.own))
+        super().__init__(replicas.problem.attributes.slot_ptr,
+                         [template.with_replicas(rows) for template, rows in parts])
 
     def begin(self):
         """Take the common rows."""
+        self.n_steps = 0
         self.own[:] = self.common
         self.last[:] = self.common
 
@@ -130,25 +126,13 @@ cdef class Replica:
         """Add all changes to the common rows."""
         self.exchange_level(self.n_levels - 1)
 
-    def add(self, Py_ssize_t i, double scale, const double[::1] m, double[::1] w):
-        """Add scale E_m[F] to the weights, as a step of this thread does."""
-        self.problem.add(i, scale, &m[0], &w[0])
-
-    def exchange_after(self, Py_ssize_t n_steps):
-        """Exchange what is due after so many steps."""
-        if self.due(n_steps):
-            self.exchange(n_steps)
-
-    cdef bint due(self, Py_ssize_t n_steps) noexcept nogil:
-        """Return whether there is something to exchange after so many steps of the thread."""
-        return n_steps % self.period == 0
-
-    cdef void exchange(self, Py_ssize_t n_steps) noexcept nogil:
-        """Exchange what is due after so many steps; only one thread may do so at a time."""
-        cdef Py_ssize_t level = 0, periods = n_steps // self.period
-        while level < self.n_levels - 1 and periods % 2 == 0:
+    cdef void exchange(self) noexcept nogil:
+        cdef Py_ssize_t level = 0, steps
+        self.n_steps += 1
+        steps = self.n_steps
+        while level < self.n_levels - 1 and steps % 2 == 0:
             level += 1
-            periods //= 2
+            steps //= 2
         self.exchange_level(level)
 
     cdef void exchange_level(self, Py_ssize_t level) noexcept nogil:

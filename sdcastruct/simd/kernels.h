@@ -95,6 +95,8 @@ typedef struct {
     void (*subtract)(const double *x, double *y, const double *a, ptrdiff_t n, double *along_x, double *along_y);
     /* x /= its sum, which is returned */
     double (*normalise)(double *x, ptrdiff_t n);
+    /* x *= a, and the sum of the new x */
+    double (*scale)(double a, double *x, ptrdiff_t n);
     /* y *= x */
     void (*multiply)(const double *x, double *y, ptrdiff_t n);
     /* out = x / y, zero where y is zero; out may be y */

@@ -240,6 +240,7 @@ const Kernels KERNELS = {
     .dot = dot,
     .subtract = subtract,
     .normalise = normalise,
+    .scale = scale,
     .multiply = multiply,
     .divide = divide,
     .axpy = axpy,

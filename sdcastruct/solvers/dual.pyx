@@ -32,16 +32,22 @@ cdef class DualState(State):
         Entropies of the blocks of the dual point.
     """
 
-    def begin(self, gaps=None):
-        """Get ready at the dual point; gaps that are not given count as unknown."""
+    def begin(self, gaps=None, m=None, entropies=None):
+        """Get ready at the dual point.
+
+        Gaps that are not given count as unknown; its slot marginals and entropies, if they are not
+        given, are computed.
+        """
         self.w = memory.empty(self.problem.dim)
-        self.m = memory.empty(self.problem.n_slot_marginals)
-        self.entropies = np.empty(self.problem.n_samples)
+        self.m = memory.empty(self.problem.n_slot_marginals) if m is None else m
+        self.entropies = np.empty(self.problem.n_samples) if m is None else entropies
         self.gaps = np.full(self.problem.n_samples, UNKNOWN_GAP) if gaps is None else gaps
         self.w_view, self.m_view = self.w, self.m
         self.gaps_view, self.entropies_view = self.gaps, self.entropies
         self.spare = []
-        self._rebuild()
+        if m is None:
+            self.recompute()
+        self._rebuild_weights()
         if gaps is not None:
             self._tell_sampler()
 
@@ -80,30 +86,31 @@ cdef class DualState(State):
         """Write the slot marginals m and the entropies of the dual point."""
         raise NotImplementedError(f"{type(self).__name__} does not implement recompute")
 
-    def _rebuild(self):
-        """Recompute from the dual point all that follows from it."""
-        self.recompute()
-        self._rebuild_weights()
-        if not np.isfinite(batch.squared_norm(self.w)):
+    def _rebuild_weights(self):
+        """Make the weights conjugate to the slot marginals; return lam/2 ||w||^2."""
+        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
+        penalty = self._penalty()
+        if not np.isfinite(penalty):
             raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
                              "are too large")
+        return penalty
 
-    def _rebuild_weights(self):
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
+    def _penalty(self):
+        return 0.5 * self.lam * batch.squared_norm(self.w, self.n_jobs)
 
     def estimate(self):
         """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
         entropy = np.mean(self.problem.weights * self.entropies)
-        return entropy - 0.5 * self.lam * batch.squared_norm(self.w), self.gaps.mean()
+        return entropy - self._penalty(), self.gaps.mean()
 
     def certify(self):
         """Rebuild w from the dual point and return its exact primal, dual and gap."""
-        self._rebuild()
+        self.recompute()
+        penalty = self._rebuild_weights()
         losses, gaps = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies,
                                              self.n_jobs)
         weights = np.asarray(self.problem.weights)
         self.gaps[:] = weights * gaps
-        penalty = 0.5 * self.lam * batch.squared_norm(self.w)
         loss, entropy = np.mean(weights * losses), np.mean(weights * self.entropies)
         return Certificate.of(loss + penalty, entropy - penalty)
 

@@ -144,13 +144,14 @@ class SDCA(Solver):
         if isinstance(other, SDCAState) and (problem.knows_graphs()
                                              or problem.begins_with(other.problem)):
             state.check_follows(other)
-            batch.initial_marginals(problem, self.epsilon, alpha, n_jobs)
+            batch.initial_point(problem, self.epsilon, alpha, n_jobs)
             state.begin_as(other, state.start_from, alpha, other.alpha)
         elif w is not None:
             state.start_from(batch.marginals(problem, w, alpha, n_jobs))
             state.refresh()
         else:
-            state.start_from(batch.initial_marginals(problem, self.epsilon, alpha, n_jobs))
+            alpha, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
+            state.start_from(alpha, m=m, entropies=entropies)
         self._set_line_search(state, problem, lam)
         return state
 
@@ -225,8 +226,8 @@ cdef class SDCAState(DualState):
     def __cinit__(self, *args):
         self.coupling = 1.0
 
-    def start_from(self, alpha, gaps=None):
-        """Take a dual point; gaps that are not given count as unknown."""
+    def start_from(self, alpha, gaps=None, m=None, entropies=None):
+        """Take a dual point, and what is known of it, see `begin`."""
         self.alpha = alpha
         self.gammas = np.full(self.problem.n_samples, 0.5)
         self.visits = np.zeros(self.problem.n_samples, np.int64)
@@ -234,7 +235,7 @@ cdef class SDCAState(DualState):
         self.stored, self.gammas_view = StoredMarginals(self.problem, alpha), self.gammas
         self.visits_view = self.visits
         self.doubts_view, self.roundings_view = self.doubts, self.roundings
-        self.begin(gaps)
+        self.begin(gaps, m, entropies)
 
     def recompute(self):
         """Write the slot marginals and entropies of alpha."""

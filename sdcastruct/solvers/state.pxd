@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from sdcastruct.problem.problem cimport Problem, Workspace
-from sdcastruct.problem.replicas cimport Replica, Replicas
+from sdcastruct.problem.replicas cimport Replicas
 from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 
 cdef extern from "sdcastruct/solvers/lock.h" nogil:
@@ -41,5 +41,4 @@ cdef class State:
     cdef Py_ssize_t draw(self) except -2 nogil
     cdef int add_to_weights(self, Problem problem, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil
-    cdef int share(self, Replica replica, Py_ssize_t n_steps) except -1 nogil
     cdef bint loses_writes(self) noexcept nogil

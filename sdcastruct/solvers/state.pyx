@@ -9,7 +9,7 @@ and read the others while others write. Up to `FEW` threads write them one at a 
 nothing is lost; more would wait for each other, and write at once.
 """
 
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed, wait
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from cpython.exc cimport PyErr_CheckSignals
 
 from sdcastruct.problem.problem cimport MOST_AHEAD
 
+from sdcastruct.problem.threads import submit
 from sdcastruct.solvers import checkpoint
 from sdcastruct.solvers.options import generator
 
@@ -100,16 +101,15 @@ cdef class State:
         self.ahead = max(1, min(self.sampler.ahead, MOST_AHEAD, n // (8 * self.n_threads)))
         try:
             if self.n_threads == 1:
-                self._run(self.space, None)
+                self._run(self.space, self.problem)
             else:
                 self._run_threads()
         finally:
             for space in (self.space, *self.spaces):
                 self._count(space)
 
-    def _run(self, Workspace space, Replica replica):
-        """Do the steps that are left, alone or, with a replica, beside other threads."""
-        cdef Problem problem = self.problem if replica is None else replica.problem
+    def _run(self, Workspace space, Problem problem):
+        """Do the steps that are left, alone or beside other threads."""
         cdef Py_ssize_t k = 0, i
         space.present, space.n_drawn, space.n_returned = NONE, 0, 0
         with nogil:
@@ -119,9 +119,7 @@ cdef class State:
                 self.step_on(problem, space, i)
                 self.proceed(space, i)
                 i = space.upcoming
-                if self.n_threads > 1:
-                    self.share(replica, k + 1)
-                elif k % SIGNAL_INTERVAL == 0:
+                if self.n_threads == 1 and k % SIGNAL_INTERVAL == 0:
                     with gil:
                         PyErr_CheckSignals()
                 k += 1
@@ -132,19 +130,18 @@ cdef class State:
             raise ValueError(f"n_jobs={self.n_jobs}: expected 1 for {type(self.solver).__name__}")
         while len(self.spaces) < self.n_threads:
             self.spaces.append(Workspace(self.problem))
-        if self.replicas is None or len(self.replicas.threads) != self.n_threads:
+        if self.replicas is None or len(self.replicas.problems) != self.n_threads:
             self.replicas = Replicas(self.problem, self.n_threads)
         self.replicas.begin(self.w)
         self.busy[:] = 0
-        pool = ThreadPoolExecutor(self.n_threads)
+        futures = []
         try:
-            threads = zip(self.spaces, self.replicas.threads)
-            futures = [pool.submit(self._run, *own) for own in threads]
+            futures += submit(self._run, list(zip(self.spaces, self.replicas.problems)))
             for future in as_completed(futures):
                 future.result()
         finally:
             self.stopped = True
-            pool.shutdown()
+            wait(futures)
             self.replicas.end(self.w)
             self.after_threads()
 
@@ -236,20 +233,17 @@ cdef class State:
 
     cdef int add_to_weights(self, Problem problem, Py_ssize_t i, double scale, const double *m,
                             double *w) except -1 nogil:
-        """Add scale E_m[F] to the weights."""
-        if self.n_threads == 1 or self.loses_writes():
+        """Add scale E_m[F] to the weights; threads also exchange what they have added."""
+        if self.n_threads == 1:
             return problem.add(i, scale, m, w)
+        if self.loses_writes():
+            problem.add(i, scale, m, w)
         acquire(&self.weights_lock)
         try:
-            return problem.add(i, scale, m, w)
+            if not self.loses_writes():
+                problem.add(i, scale, m, w)
+            problem.attributes.exchange()
         finally:
-            release(&self.weights_lock)
-
-    cdef int share(self, Replica replica, Py_ssize_t n_steps) except -1 nogil:
-        """Exchange replicas of weights, if that is due after so many steps of a thread."""
-        if replica.due(n_steps):
-            acquire(&self.weights_lock)
-            replica.exchange(n_steps)
             release(&self.weights_lock)
         return 0
 
