@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, csr_matrix
 from strategies import bounded, chains, dual_points, points
 
 from sdcastruct.models import ChainModel
-from sdcastruct.problem import Template
+from sdcastruct.problem import Template, side_by_side
 
 
 @given(chains())
@@ -154,3 +154,16 @@ def test_radii_are_exact_where_the_papers_recipe_holds(data):
 def test_a_template_needs_states():
     with pytest.raises(ValueError, match="width=0: expected at least one state"):
         Template(csr_array((1, 1)), [0, 1], [0], 0, 0)
+
+
+@given(st.integers(0, 5), st.integers(0, 4), st.integers(0, 4), st.integers(0, 2**32 - 1))
+def test_side_by_side(n_rows, n_left, n_right, seed):
+    rng = np.random.default_rng(seed)
+    left, right = (
+        csr_array(rng.normal(size=(n_rows, n)) * (rng.random((n_rows, n)) < 0.5))
+        for n in (n_left, n_right)
+    )
+    found = side_by_side(left, right)
+    assert found.data.size == left.nnz + right.nnz
+    found = csr_array(tuple(found[:3]), found.shape)
+    assert_array_equal(found.toarray(), np.hstack([left.toarray(), right.toarray()]))

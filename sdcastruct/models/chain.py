@@ -19,7 +19,7 @@ from scipy import sparse
 from sdcastruct.models.base import Model
 from sdcastruct.models.checks import check_count, check_labels, check_rows, check_samples
 from sdcastruct.models.forest import Forest, node_losses, pointers
-from sdcastruct.problem import Attributes, Problem, Template
+from sdcastruct.problem import Attributes, Problem, Template, side_by_side
 
 MOST_KEPT = 256
 
@@ -83,11 +83,12 @@ class ChainModel(Model):
         labels = None if Y is None else check_labels(Y, lengths, self.n_states)
         if labels is not None and self.forbidden:
             self._check_transitions(labels, lengths)
-        forest, regions, engine, templates = self._graphs(lengths)
-        K = self.n_states
-        attributes = Template(rows, forest.node_ptr, forest.node_offset, 0, K)
+        forest, regions, engine, biases, transitions = self._graphs(lengths)
+        if self.bias:  # one table with the attributes: a step has fewer arrays to read
+            rows = side_by_side(rows, biases)
+        nodes = Template(rows, forest.node_ptr, forest.node_offset, 0, self.n_states)
         return Problem(
-            Attributes(forest.slot_ptr, [attributes, *templates]),
+            Attributes(forest.slot_ptr, [nodes, transitions]),
             regions,
             engine,
             None if Y is None else forest.truth(labels),
@@ -168,17 +169,15 @@ class ChainModel(Model):
         return self._kept[length]
 
     def _make_graphs(self, lengths):
-        """Return forest, regions, engine and the templates of biases and transitions."""
+        """Return forest, regions, engine, the bias attributes and the template of transitions."""
         K, A = self.n_states, self.n_features
         forest = Forest.chains(K, lengths)
         ones = sparse.csr_matrix(np.ones((forest.n_tables.sum(), 1)))
         first = (A + self._n_biases) * K
-        templates = [Template(ones, pointers(forest.n_tables), forest.table_offset, first, K * K)]
-        if self.bias:
-            rows = _bias_rows(forest.node_ptr)
-            templates.insert(0, Template(rows, forest.node_ptr, forest.node_offset, A * K, K))
+        tables = pointers(forest.n_tables)
+        transitions = Template(ones, tables, forest.table_offset, first, K * K)
         engine = forest.engine(self._allowed, self._allowed_first)
-        return forest, forest.regions(), engine, templates
+        return forest, forest.regions(), engine, _bias_rows(forest.node_ptr), transitions
 
     def __getstate__(self):
         return {**self.__dict__, "_kept": {}}
