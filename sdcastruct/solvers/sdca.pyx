@@ -49,7 +49,7 @@ from sdcastruct.solvers.options import (
 cdef double ROUGH_ERROR = 2e-7, ROUGH_PART = 0.1
 # A step needs no search if its gap is known this well: an error of at most so many times itself,
 # where all that convexity allows counts as an error.
-cdef double TRUST = 32.0
+cdef double TRUST = 8.0
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
 
