@@ -180,6 +180,7 @@ class CRF(BaseEstimator):
         check_transitions(codes, forbidden, encoder.classes_)
         model = ChainModel(len(encoder.classes_), self._n_attributes, forbidden)
         problem = solver.bind(model, rows, codes)
+        del rows  # the problem has its own
         weights = self._weights(codes, encoder.classes_, sample_weight)
         if weights is not None:
             problem = problem.weighted(weights)

@@ -13,6 +13,7 @@ from scipy.special import logsumexp, softmax
 from sdcastruct import duality
 from sdcastruct.inference.n_best import n_best
 from sdcastruct.models import ChainModel
+from sdcastruct.problem import batch, stored
 from sdcastruct.solvers import LBFGS, OEG, SAG, SDCA
 
 
@@ -117,6 +118,21 @@ def test_training_obeys_the_rules(solver):
     primal = np.mean(losses) + 0.05 * result.w @ result.w
     assert_allclose(result.primal, primal, rtol=ROUNDING)
     assert_allclose(duality.primal(problem, result.w, 0.1), primal, rtol=ROUNDING)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", ROUNDING), ("float32", 1e-6)])
+def test_the_initial_point_obeys_the_rules(dtype, tolerance):
+    """What is known of it is what a pass over it finds."""
+    Y = [[0], [0, 1], [2, 2, 1, 0, 0]]
+    model = ChainModel(3, 1, forbidden=[(0, 2), (None, 1)])
+    problem = model.bind([np.ones((len(y), 1)) for y in Y], Y)
+    out = stored.empty(problem.n_marginals, dtype)
+    alpha, m, entropies = batch.initial_point(problem, 0.3, out)
+    assert np.count_nonzero(alpha[problem.block(0)]) == 2  # of the states of a first node
+    found, exact = np.empty_like(m), np.empty_like(entropies)
+    batch.summarise(problem, alpha, found, exact)
+    assert_allclose(m, found, rtol=0, atol=tolerance)
+    assert_allclose(entropies, exact, rtol=0, atol=tolerance)
 
 
 def test_two_halves_that_disagree():

@@ -102,8 +102,8 @@ def test_replicas_read_and_write_instead_of_the_weights(words):
     assert_allclose(one.score(3, shared), words.score(3, w), atol=1e-12)
     m = rng.normal(size=words.n_slot_marginals)
     for k in range(50):
-        batch.add_features(made.problems[k % 2], m, 0.1, shared, 10 * k, 10 * k + 10)
-        batch.add_features(words, m, 0.1, expected, 10 * k, 10 * k + 10)
+        batch._add_features(made.problems[k % 2], m, 0.1, shared, 10 * k, 10 * k + 10)
+        batch._add_features(words, m, 0.1, expected, 10 * k, 10 * k + 10)
         if k % 7 == 0:
             made.threads[k % 2].end()
     assert np.abs(other.score(3, shared) - words.score(3, expected)).max() > 1e-3
@@ -116,6 +116,25 @@ def test_replicas_read_and_write_instead_of_the_weights(words):
     made.begin(shared)
     for i in range(20):
         assert_allclose(other.score(i, shared), words.score(i, expected), atol=1e-12)
+
+
+def test_rows_are_exchanged_the_sooner_the_more_frequent_they_are(words):
+    """After 2^l steps of both threads, all rows of level l are the same for both."""
+    w = np.random.default_rng(0).normal(size=words.dim)
+    m = np.random.default_rng(1).normal(size=words.n_slot_marginals)
+    template, frequent = words.attributes.templates[0], replicas.Replicas(words, 2).rows[0]
+    table = w[template.weights[0]].reshape(-1, 3)
+    frequency = template.occurrences()[frequent] / words.n_samples
+    for n_steps in (1, 2, 4, 8):
+        made, shared = replicas.Replicas(words, 2), w.copy()
+        made.begin(shared)
+        batch._add_features(made.problems[0], m, 0.1, shared, 0, words.n_samples)
+        for _ in range(n_steps):
+            for replica in made.threads:
+                replica.count_step()
+        found = np.asarray(made.parts(made.common)[0]).reshape(-1, 3)
+        changed = (found != table[frequent]).any(axis=1)
+        assert_array_equal(changed, frequency >= replicas.OCCURRENCES / (2 * n_steps))
 
 
 @pytest.mark.parametrize("n_samples", [4, 5, 9])

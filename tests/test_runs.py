@@ -229,7 +229,7 @@ def test_interrupts_return_the_certified_result_of_every_solver(problem, name):
 )
 def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver, n_jobs):
     script = """
-        import os, signal, threading, time
+        import os, signal, threading
         import numpy as np
         from sdcastruct.models import ChainModel
         from sdcastruct.solvers import SOLVER
@@ -249,9 +249,7 @@ def test_ctrl_c_ends_a_compiled_epoch(tmp_path, solver, n_jobs):
         n_least = result.history.n_updates[1] + (SOLVER.__name__ != "LBFGS")
         print(result.interrupted, result.n_updates >= n_least)
         print(result.gap == again.gap, result.primal == again.primal)
-        m = result.state.m.copy() if N_JOBS > 1 else 0
-        time.sleep(0.1)
-        print(N_JOBS == 1 or (m == result.state.m).all())  # no thread goes on
+        print(not any("Pool" in thread.name for thread in threading.enumerate()))
     """
     script = textwrap.dedent(script).replace("SOLVER", solver).replace("N_JOBS", str(n_jobs))
     run = subprocess.run(

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -18,7 +19,7 @@ from sdcastruct import CRF, duality
 from sdcastruct.models import ChainModel, GraphModel
 from sdcastruct.models.clique import Clique
 from sdcastruct.problem import batch
-from sdcastruct.problem.threads import spread
+from sdcastruct.problem.threads import kept, spread, started
 from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
 from sdcastruct.solvers import LBFGS, SDCA
 
@@ -109,6 +110,12 @@ def test_passes_do_not_depend_on_threads(n_jobs):
     w = np.random.default_rng(0).normal(size=problem.dim)
     alpha = batch.marginals(problem, w)
     assert_array_equal(alpha, batch.marginals(problem, w, n_jobs=n_jobs))
+    for found, expected in zip(
+        batch.initial_point(problem, 0.1, n_jobs=n_jobs),
+        batch.initial_point(problem, 0.1),
+        strict=True,
+    ):
+        assert_array_equal(found, expected)
     m, again = np.empty((2, problem.n_slot_marginals))
     entropies, entropies_again = np.empty((2, problem.n_samples))
     batch.summarise(problem, alpha, m, entropies)
@@ -191,14 +198,51 @@ def test_a_failed_pass_ends_when_all_threads_have(which):
     assert done == [1 - which]
 
 
+def test_a_thread_that_cannot_start(monkeypatch):
+    """Those that have started come to their end before the error is raised."""
+    done, start, started_before = [], threading.Thread.start, []
+
+    def start_one(thread):
+        if started_before:
+            raise RuntimeError("can't start new thread")
+        started_before.append(thread)
+        start(thread)
+
+    def work(k):
+        time.sleep(0.1)
+        done.append(k)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(RuntimeError, match="can't start"), started(work, [(0,), (1,)]):
+        raise AssertionError("not all have started")
+    assert 0 in done
+
+
+@pytest.mark.parametrize("n_others", [1, 2])
+def test_threads_are_kept_as_long_as_asked_for(n_others):
+    def at_work(first, last):
+        time.sleep(0.01)
+        return threading.current_thread()
+
+    def threads_of_two_passes():
+        return {thread for _ in range(2) for thread in spread(at_work, 9, 1 + n_others)}
+
+    with kept(n_others):
+        assert len(threads_of_two_passes()) == 1 + n_others
+    assert len(threads_of_two_passes()) == 1 + 2 * n_others
+    assert not any("Pool" in thread.name for thread in threading.enumerate())
+
+
 FORK = """
 import os
-from sdcastruct.problem.threads import spread
+from sdcastruct.problem.threads import kept, spread
 
-print(spread(lambda first, last: last, 4, 2), flush=True)
-if os.fork() == 0:
+with kept(2):
     print(spread(lambda first, last: last, 4, 2), flush=True)
-else:
+    child = os.fork()
+    print(spread(lambda first, last: last, 4, 2), flush=True)
+    if child == 0:
+        os._exit(0)
     assert os.wait()[1] == 0
 """
 
@@ -209,4 +253,4 @@ def test_a_forked_process_has_threads_of_its_own(tmp_path):
     run = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
-    assert run.stdout == "[2, 4]\n" * 2
+    assert run.stdout == "[2, 4]\n" * 3

@@ -84,7 +84,7 @@ class ChainModel(Model):
         if labels is not None and self.forbidden:
             self._check_transitions(labels, lengths)
         forest, regions, engine, biases, transitions = self._graphs(lengths)
-        if self.bias:  # one table with the attributes: a step has fewer arrays to read
+        if biases is not None:  # one table with the attributes: a step has fewer arrays to read
             rows = side_by_side(rows, biases)
         nodes = Template(rows, forest.node_ptr, forest.node_offset, 0, self.n_states)
         return Problem(
@@ -177,7 +177,8 @@ class ChainModel(Model):
         tables = pointers(forest.n_tables)
         transitions = Template(ones, tables, forest.table_offset, first, K * K)
         engine = forest.engine(self._allowed, self._allowed_first)
-        return forest, forest.regions(), engine, _bias_rows(forest.node_ptr), transitions
+        biases = _bias_rows(forest.node_ptr) if self.bias else None
+        return forest, forest.regions(), engine, biases, transitions
 
     def __getstate__(self):
         return {**self.__dict__, "_kept": {}}

@@ -24,7 +24,7 @@ cdef class Attributes:
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil
     cdef void prefetch_weights(self, Py_ssize_t i, const double *w) noexcept nogil
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil
-    cdef void exchange(self) noexcept nogil
+    cdef void exchange_weights(self) noexcept nogil
     cdef void clear(self, Py_ssize_t i, double *w) noexcept nogil
     cdef void catch_up(self, Py_ssize_t i, double total, const double *d, double *last,
                        double *w) noexcept nogil

@@ -200,7 +200,7 @@ def side_by_side(left, right):
         values = np.empty(columns.shape)
         _side_by_side(*ptr, left.data, right.data, values)
     shape = left.shape[0], left.shape[1] + right.shape[1]
-    return CSR(values, columns, left.indptr + right.indptr, shape)
+    return CSR(values, columns, ptr[0] + ptr[1], shape)
 
 
 def _side_by_side(const int64_t[::1] left_ptr, const int64_t[::1] right_ptr,
@@ -285,7 +285,7 @@ cdef class Attributes:
             kernels.add(self.blocks[k], i, scale, m, w)
         return 0
 
-    cdef void exchange(self) noexcept nogil:
+    cdef void exchange_weights(self) noexcept nogil:
         """Exchange weights with other threads after a step, one thread at a time.
 
         Here nothing, because all see the same; see `sdcastruct.problem.replicas`.

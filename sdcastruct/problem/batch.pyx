@@ -169,7 +169,7 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
     def work(Py_ssize_t first, Py_ssize_t last):
         part = np.asarray(w) if first == 0 else free.pop()
         part[:] = 0.0
-        add_features(problem, m, scale, part, first, last)
+        _add_features(problem, m, scale, part, first, last)
         return part
 
     total, *others = spread(work, problem.n_samples, n_jobs)
@@ -182,8 +182,8 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
         spread(add_others, problem.dim, n_jobs)
 
 
-def add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
-                 Py_ssize_t first, Py_ssize_t last):
+def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
+                  Py_ssize_t first, Py_ssize_t last):
     """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of samples first, ..., last - 1 to w."""
     cdef Workspace space = Workspace(problem)
     cdef const double *block

@@ -239,7 +239,7 @@ def _grown(view, n):
     return longer
 
 
-def joined(parts, n_jobs=1):
+def joined(parts, n_jobs):
     """Return the arrays of all samples from those that `gram` returns for stretches of them."""
     if len(parts) == 1:
         return parts[0]

@@ -13,7 +13,7 @@ cdef class Replicas:
     # Where the rows of a template begin, and how many numbers of it each level exchanges.
     cdef Py_ssize_t[::1] starts
     cdef Py_ssize_t[:, ::1] lengths
-    cdef double[::1] common
+    cdef readonly double[::1] common
 
 
 cdef class Replica(Attributes):

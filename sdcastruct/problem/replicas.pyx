@@ -126,7 +126,11 @@ cdef class Replica(Attributes):
         """Add all changes to the common rows."""
         self.exchange_level(self.n_levels - 1)
 
-    cdef void exchange(self) noexcept nogil:
+    def count_step(self):
+        """Exchange what is due after another step; steps of SDCA do so themselves."""
+        self.exchange_weights()
+
+    cdef void exchange_weights(self) noexcept nogil:
         cdef Py_ssize_t level = 0, steps
         self.n_steps += 1
         steps = self.n_steps

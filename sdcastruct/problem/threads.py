@@ -1,12 +1,13 @@
 """Work on stretches of samples in threads; what they call gives the GIL away.
 
-Starting a thread may take longer than a short pass, so threads are kept: every thread that asks has
-its own, and they end with it.
+Starting a thread may take longer than a short pass. So a solver keeps its threads from one pass to
+the next, and ends them when it has come to its result.
 """
 
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -14,20 +15,43 @@ import numpy as np
 _kept = threading.local()
 
 
-def submit(function, arguments):
-    """Call ``function(*args)`` for each ``args`` of a list in a thread of its own.
+@contextmanager
+def kept(n_threads):
+    """Keep up to so many threads for all that this thread starts inside."""
+    outer = getattr(_kept, "pool", None)
+    with ThreadPoolExecutor(n_threads) as pool:
+        _kept.pool, _kept.n_threads, _kept.process = pool, n_threads, os.getpid()
+        try:
+            yield
+        finally:
+            _kept.pool = outer
 
-    Returns
-    -------
+
+@contextmanager
+def started(function, arguments):
+    """Call ``function(*args)`` for each ``args`` of a list in threads; at the end all have ended.
+
+    Yields
+    ------
     list of concurrent.futures.Future
     """
-    size = len(arguments)
+    futures = []
+    with _pool(len(arguments)) as pool:
+        try:
+            for args in arguments:
+                futures.append(pool.submit(function, *args))
+            yield futures
+        finally:
+            wait(futures)  # also after an error or Ctrl-C: they write to the caller's arrays
+
+
+def _pool(n_threads):
+    """Return the threads that are kept, or others for once."""
     pool = getattr(_kept, "pool", None)
-    # A process that was forked has the pool of its parent, but not its threads.
-    if pool is None or _kept.size < size or _kept.process != os.getpid():
-        pool = _kept.pool = ThreadPoolExecutor(size)
-        _kept.size, _kept.process = size, os.getpid()
-    return [pool.submit(function, *args) for args in arguments]
+    # A process that was forked inside has the pool of its parent, but not its threads.
+    if pool is None or _kept.n_threads < n_threads or _kept.process != os.getpid():
+        return ThreadPoolExecutor(n_threads)
+    return nullcontext(pool)
 
 
 def spread(work, n, n_jobs):
@@ -35,10 +59,6 @@ def spread(work, n, n_jobs):
     n_jobs = max(1, min(n_jobs, n))
     if n_jobs == 1:
         return [work(0, n)]
-    ends = np.linspace(0, n, n_jobs + 1).astype(int).tolist()
-    stretches = list(pairwise(ends))
-    others = submit(work, stretches[1:])
-    try:
-        return [work(*stretches[0]), *(other.result() for other in others)]
-    finally:
-        wait(others)  # also after an error or Ctrl-C: they write to the caller's arrays
+    own, *others = pairwise(np.linspace(0, n, n_jobs + 1).astype(int).tolist())
+    with started(work, others) as futures:
+        return [work(*own), *(future.result() for future in futures)]

@@ -22,6 +22,7 @@ from sklearn.utils import Bunch
 from tqdm import tqdm
 
 from sdcastruct.problem import batch
+from sdcastruct.problem.threads import kept
 from sdcastruct.solvers.options import check_integer
 from sdcastruct.solvers.result import Certificate, Result
 
@@ -131,16 +132,23 @@ class Solver(ABC):
             raise ValueError(f"checkpoint={str(checkpoint)!r}: {type(self).__name__} cannot resume")
         self._check_beginning(problem, lam, warm_start, resume, checkpoint, checkpoint_every)
         run = _Run(problem, time.perf_counter(), resume)
-        threads = {"n_jobs": n_jobs} if n_jobs > 1 else {}
-        state = self.init(problem, lam, warm_start, **threads) if resume is None else resume
-        if self.threads:
-            state.n_jobs = n_jobs
-        if checkpoint is not None:
-            self.check_saving(state, checkpoint)
-        if checkpoint is not None and Path(checkpoint).exists():
-            run.go_on_from(state.restore(checkpoint))
         options = _Options(tol, max_epochs, callback, certify_every, checkpoint, checkpoint_every)
-        with tqdm(total=max_epochs, initial=run.n_epochs, unit="epoch", disable=not verbose) as bar:
+        with kept(n_jobs):
+            threads = {"n_jobs": n_jobs} if n_jobs > 1 else {}
+            state = self.init(problem, lam, warm_start, **threads) if resume is None else resume
+            if self.threads:
+                state.n_jobs = n_jobs
+            self._run_to_end(run, state, options, verbose)
+        return run.result(state, tol)
+
+    def _run_to_end(self, run, state, options, verbose):
+        """Do epochs from where the state, or a checkpoint, stands; end with a certificate."""
+        if options.checkpoint is not None:
+            self.check_saving(state, options.checkpoint)
+        if options.checkpoint is not None and Path(options.checkpoint).exists():
+            run.go_on_from(state.restore(options.checkpoint))
+        total, initial = options.max_epochs, run.n_epochs
+        with tqdm(total=total, initial=initial, unit="epoch", disable=not verbose) as bar:
             try:
                 self._loop(run, state, options, bar)
             except KeyboardInterrupt:
@@ -148,7 +156,6 @@ class Solver(ABC):
                 run.certificate = None  # the weights may have moved on since the last one
             if run.certificate is None:
                 run.certificate = self._last_certificate(run, state)
-        return run.result(state, tol)
 
     def _check_beginning(self, problem, lam, warm_start, resume, checkpoint, checkpoint_every):
         """Check the arguments of `solve` that say where it begins and what it leaves behind."""

@@ -32,20 +32,20 @@ cdef class DualState(State):
         Entropies of the blocks of the dual point.
     """
 
-    def begin(self, gaps=None, m=None, entropies=None):
+    def begin(self, gaps=None, summary=None):
         """Get ready at the dual point.
 
-        Gaps that are not given count as unknown; its slot marginals and entropies, if they are not
-        given, are computed.
+        Gaps that are not given count as unknown; its `summary` (slot marginals, entropies), if it
+        is not given, is computed.
         """
         self.w = memory.empty(self.problem.dim)
-        self.m = memory.empty(self.problem.n_slot_marginals) if m is None else m
-        self.entropies = np.empty(self.problem.n_samples) if m is None else entropies
+        self.m, self.entropies = summary or (memory.empty(self.problem.n_slot_marginals),
+                                             np.empty(self.problem.n_samples))
         self.gaps = np.full(self.problem.n_samples, UNKNOWN_GAP) if gaps is None else gaps
         self.w_view, self.m_view = self.w, self.m
         self.gaps_view, self.entropies_view = self.gaps, self.entropies
         self.spare = []
-        if m is None:
+        if summary is None:
             self.recompute()
         self._rebuild_weights()
         if gaps is not None:

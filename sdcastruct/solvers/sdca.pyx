@@ -150,8 +150,8 @@ class SDCA(Solver):
             state.start_from(batch.marginals(problem, w, alpha, n_jobs))
             state.refresh()
         else:
-            alpha, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
-            state.start_from(alpha, m=m, entropies=entropies)
+            _, *summary = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
+            state.start_from(alpha, summary=summary)
         self._set_line_search(state, problem, lam)
         return state
 
@@ -226,7 +226,7 @@ cdef class SDCAState(DualState):
     def __cinit__(self, *args):
         self.coupling = 1.0
 
-    def start_from(self, alpha, gaps=None, m=None, entropies=None):
+    def start_from(self, alpha, gaps=None, summary=None):
         """Take a dual point, and what is known of it, see `begin`."""
         self.alpha = alpha
         self.gammas = np.full(self.problem.n_samples, 0.5)
@@ -235,7 +235,7 @@ cdef class SDCAState(DualState):
         self.stored, self.gammas_view = StoredMarginals(self.problem, alpha), self.gammas
         self.visits_view = self.visits
         self.doubts_view, self.roundings_view = self.doubts, self.roundings
-        self.begin(gaps, m, entropies)
+        self.begin(gaps, summary)
 
     def recompute(self):
         """Write the slot marginals and entropies of alpha."""

@@ -9,7 +9,7 @@ and read the others while others write. Up to `FEW` threads write them one at a 
 nothing is lost; more would wait for each other, and write at once.
 """
 
-from concurrent.futures import as_completed, wait
+from concurrent.futures import as_completed
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cpython.exc cimport PyErr_CheckSignals
 
 from sdcastruct.problem.problem cimport MOST_AHEAD
 
-from sdcastruct.problem.threads import submit
+from sdcastruct.problem.threads import started
 from sdcastruct.solvers import checkpoint
 from sdcastruct.solvers.options import generator
 
@@ -134,14 +134,14 @@ cdef class State:
             self.replicas = Replicas(self.problem, self.n_threads)
         self.replicas.begin(self.w)
         self.busy[:] = 0
-        futures = []
         try:
-            futures += submit(self._run, list(zip(self.spaces, self.replicas.problems)))
-            for future in as_completed(futures):
-                future.result()
+            with started(self._run, list(zip(self.spaces, self.replicas.problems))) as futures:
+                try:
+                    for future in as_completed(futures):
+                        future.result()
+                finally:
+                    self.stopped = True
         finally:
-            self.stopped = True
-            wait(futures)
             self.replicas.end(self.w)
             self.after_threads()
 
@@ -242,7 +242,7 @@ cdef class State:
         try:
             if not self.loses_writes():
                 problem.add(i, scale, m, w)
-            problem.attributes.exchange()
+            problem.attributes.exchange_weights()
         finally:
             release(&self.weights_lock)
         return 0

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from sdcastruct.interop.pystruct.base import PystructModel, SingleLabelModel
-from sdcastruct.interop.pystruct.known_models import single_scores, with_attributes
+from sdcastruct.interop.pystruct.known_models import single_scores, with_templates
 from sdcastruct.models import MulticlassModel, PairwiseModel
 from sdcastruct.models.checks import check_samples
 from sdcastruct.problem import Problem
@@ -75,7 +75,7 @@ class EnumeratedModel(SingleLabelModel):
             for i, x in enumerate(X)
         ]
         attributes = sparse.vstack([sparse.csr_matrix(rows) for rows in tables], format="csr")
-        return with_attributes(graphs, [single_scores(attributes, len(X), K)])
+        return with_templates(graphs, [single_scores(attributes, len(X), K)])
 
 
 class _Samples:

@@ -7,7 +7,7 @@ from sdcastruct.interop.pystruct.base import PystructModel, SingleLabelModel, un
 from sdcastruct.models import ChainModel, MulticlassModel, PairwiseModel
 from sdcastruct.models.checks import as_array, check_rows, check_samples
 from sdcastruct.models.forest import pointers
-from sdcastruct.problem import Attributes, Problem, Template
+from sdcastruct.problem import Attributes, Template
 
 
 class Graph(PystructModel):
@@ -110,7 +110,7 @@ class Binary(SingleLabelModel):
         rows, _ = check_rows([X], self.dim, name="X", row="sample")
         graphs = MulticlassModel(2, self.dim).bind(rows, None if Y is None else _classes(Y))
         signed = sparse.kron(rows / 2.0, [[-1.0], [1.0]], format="csr")
-        return with_attributes(graphs, [single_scores(signed, rows.shape[0], 2)])
+        return with_templates(graphs, [single_scores(signed, rows.shape[0], 2)])
 
     def labels(self, y):
         """Return 0 for -1 and 1 for 1, shape (1,)."""
@@ -151,7 +151,7 @@ class MultiLabel(PystructModel):
             own = sparse.vstack([sparse.eye(n_edges)] * n, format="csr")
             offset = np.tile(2 * L + 4 * np.arange(n_edges), n)
             templates.append(Template(own, pointers(np.full(n, n_edges)), offset, L * F, 4))
-        return with_attributes(graphs, templates)
+        return with_templates(graphs, templates)
 
     def states(self, x):
         """Return the number of states of each label."""
@@ -183,7 +183,6 @@ def single_scores(attributes, n_samples, n_scores):
     return Template(attributes, ptr, np.tile(np.arange(n_scores), n_samples), 0, 1)
 
 
-def with_attributes(problem, templates):
+def with_templates(problem, templates):
     """Return a problem with the graphs and labels of another."""
-    attributes = Attributes(problem.attributes.slot_ptr, templates)
-    return Problem(attributes, problem.regions, problem.engine, problem.labels)
+    return problem.with_attributes(Attributes(problem.attributes.slot_ptr, templates))
