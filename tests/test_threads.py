@@ -228,6 +228,8 @@ def test_threads_are_kept_as_long_as_asked_for(n_others):
         return {thread for _ in range(2) for thread in spread(at_work, 9, 1 + n_others)}
 
     with kept(n_others):
+        with kept(1):  # a run inside of another has its own
+            spread(at_work, 9, 2)
         assert len(threads_of_two_passes()) == 1 + n_others
     assert len(threads_of_two_passes()) == 1 + 2 * n_others
     assert not any("Pool" in thread.name for thread in threading.enumerate())

@@ -18,13 +18,13 @@ _kept = threading.local()
 @contextmanager
 def kept(n_threads):
     """Keep up to so many threads for all that this thread starts inside."""
-    outer = getattr(_kept, "pool", None)
+    outer = getattr(_kept, "threads", None)
     with ThreadPoolExecutor(n_threads) as pool:
-        _kept.pool, _kept.n_threads, _kept.process = pool, n_threads, os.getpid()
+        _kept.threads = pool, n_threads, os.getpid()
         try:
             yield
         finally:
-            _kept.pool = outer
+            _kept.threads = outer
 
 
 @contextmanager
@@ -47,9 +47,9 @@ def started(function, arguments):
 
 def _pool(n_threads):
     """Return the threads that are kept, or others for once."""
-    pool = getattr(_kept, "pool", None)
+    pool, most, process = getattr(_kept, "threads", None) or (None, 0, None)
     # A process that was forked inside has the pool of its parent, but not its threads.
-    if pool is None or _kept.n_threads < n_threads or _kept.process != os.getpid():
+    if most < n_threads or process != os.getpid():
         return ThreadPoolExecutor(n_threads)
     return nullcontext(pool)
 
