@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport Product
+from sdcastruct.simd.ahead cimport Ahead
 from sdcastruct.simd.kernels cimport Storage
 
 
@@ -20,7 +21,7 @@ cdef class Engine:
     cdef int log_partition(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                            double *scratch) except -1 nogil
     cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
-                     double *log_z, double *scratch) except -1 nogil
+                     double *log_z, double *scratch, Ahead *ahead) except -1 nogil
     cdef void complete(self, Py_ssize_t i, double *mu, double *scratch) noexcept nogil
     cdef Py_ssize_t products(self, Py_ssize_t i, double *scratch, const Storage *storage,
                              Product *out) noexcept nogil

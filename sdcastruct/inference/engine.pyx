@@ -29,9 +29,10 @@ cdef class Engine:
         return self.infer(i, theta, mu, log_z, scratch)
 
     cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
-                     double *log_z, double *scratch) except -1 nogil:
+                     double *log_z, double *scratch, Ahead *ahead) except -1 nogil:
         """Write the slot marginals m and the log-partition function of sample i at scores theta.
 
+        The caller will need the memory `ahead` then, and the engine may ask for it on the way.
         Returns whether some of the region marginals mu are still factors in the scratch memory;
         otherwise all of them are written.
         """

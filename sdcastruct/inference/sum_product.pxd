@@ -2,6 +2,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 
 from sdcastruct.entropy cimport Product
+from sdcastruct.simd.ahead cimport Ahead
 
 
 # A node and its parent in a rooted forest; a root has the parent -1.
@@ -21,7 +22,8 @@ cdef struct Rules:
 
 # What the tables of all edges follow from: shared tables E and their transposes, a of every node,
 # and r of every edge at its child, where the message is on the way; the widest range of the scores
-# of an edge. Then other scratch memory.
+# of an edge. Then other scratch memory, and memory that others will need, or NULL: every pass over
+# the nodes asks for some of it.
 cdef struct Factors:
     double *E
     double *transposed
@@ -29,6 +31,7 @@ cdef struct Factors:
     double *r
     double *widest
     double *buffer
+    Ahead *ahead
 
 
 cdef inline Py_ssize_t entry(Link link, Py_ssize_t child, Py_ssize_t parent,

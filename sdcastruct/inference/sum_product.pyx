@@ -34,6 +34,7 @@ than those of a node and its edges, so that the linear pass has to watch for num
 from libc.math cimport exp, log
 from libc.string cimport memcpy
 
+from sdcastruct.simd.ahead cimport ask
 from sdcastruct.simd.kernels cimport kernels
 
 # exp(-708) is the smallest normal double; the rest is room for products with marginals.
@@ -66,6 +67,7 @@ cdef bint linear_potentials(const Link *links, const double *theta, Py_ssize_t T
         edge_span[s] = edge_high[s] - low
         f.widest[0] = max(f.widest[0], edge_span[s])
     for v in range(T):
+        ask(f.ahead)
         kernels.range(theta + v * K, K, &low, &high)
         kernels.exp_shifted(theta + v * K, high, u + v * K, K)
         span[v] = high - low
@@ -102,6 +104,7 @@ cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, Rules rul
     cdef Py_ssize_t j
     for j in range(T):
         node = f.a + links[j].child * K
+        ask(f.ahead)
         total = kernels.normalise(node, K)
         log_z[0] += log(total)
         if rules.pairs != NULL and too_small(node, K, total):
@@ -109,6 +112,7 @@ cdef bint linear_upward(const Link *links, Py_ssize_t T, Py_ssize_t K, Rules rul
         if links[j].parent >= 0:
             table = (f.transposed if links[j].parent_rows else f.E) + links[j].table * K * K
             parent = f.a + links[j].parent * K
+            ask(f.ahead)
             kernels.message(node, table, K, f.r + links[j].child * K, parent, parent)
     return True
 
@@ -127,7 +131,9 @@ cdef void linear_downward(const Link *links, Py_ssize_t T, Py_ssize_t K, Factors
             continue
         r = f.r + links[j].child * K
         table = (f.E if links[j].parent_rows else f.transposed) + links[j].table * K * K
+        ask(f.ahead)
         kernels.divide(mu + links[j].parent * K, r, r, K)
+        ask(f.ahead)
         kernels.message(r, table, K, node, f.a + links[j].child * K, node)
 
 

@@ -2,6 +2,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from sdcastruct.inference.engine cimport Engine
 from sdcastruct.inference.sum_product cimport Factors, Link, Rules
+from sdcastruct.simd.ahead cimport Ahead
 
 
 cdef class TreeEngine(Engine):
@@ -15,7 +16,7 @@ cdef class TreeEngine(Engine):
 
     cdef const Link *forest(self, Py_ssize_t i) noexcept nogil
     cdef Rules rules(self) noexcept nogil
-    cdef Factors factors_in(self, Py_ssize_t i, double *scratch) noexcept nogil
+    cdef Factors factors_in(self, Py_ssize_t i, double *scratch, Ahead *ahead=*) noexcept nogil
     cdef bint sweep_up(self, Py_ssize_t i, const double *theta, Factors f,
                        double *log_z) noexcept nogil
     cdef int infer_in_logarithms(self, Py_ssize_t i, const double *theta, double *mu,

@@ -24,6 +24,7 @@ from sdcastruct.inference.sum_product cimport (
     sum_of_products,
     sum_of_tables,
 )
+from sdcastruct.simd.ahead cimport share_out
 from sdcastruct.simd.kernels cimport Storage, kernels
 
 from sdcastruct.inference.rooting import rooted
@@ -31,6 +32,9 @@ from sdcastruct.inference.rooting import rooted
 # Scores of edges that span less can be mixed into tables of single precision as factors: messages
 # are not smaller than that, unless pairs are forbidden.
 cdef double SAFE_RANGE_OF_FACTORS = 40.0
+# How often the linear passes ask for memory ahead, for every node but the roots.
+cdef enum:
+    ASKED = 5
 
 
 cdef class TreeEngine(Engine):
@@ -79,12 +83,13 @@ cdef class TreeEngine(Engine):
     cdef const Link *forest(self, Py_ssize_t i) noexcept nogil:
         return <const Link *> &self.links[self.node_ptr[i], 0]
 
-    cdef Factors factors_in(self, Py_ssize_t i, double *scratch) noexcept nogil:
+    cdef Factors factors_in(self, Py_ssize_t i, double *scratch, Ahead *ahead=NULL) noexcept nogil:
         """Return where the factors of sample i are in the scratch memory."""
         cdef Py_ssize_t nodes = self.n_nodes(i) * self.n_states
         cdef Py_ssize_t tables = self.n_tables[i] * self.n_states * self.n_states
         cdef double *a = scratch + 2 * tables
-        return Factors(scratch, scratch + tables, a, a + nodes, a + 2 * nodes, a + 2 * nodes + 1)
+        return Factors(scratch, scratch + tables, a, a + nodes, a + 2 * nodes, a + 2 * nodes + 1,
+                       ahead)
 
     cdef bint sweep_up(self, Py_ssize_t i, const double *theta, Factors f,
                        double *log_z) noexcept nogil:
@@ -123,11 +128,13 @@ cdef class TreeEngine(Engine):
         return 0
 
     cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
-                     double *log_z, double *scratch) except -1 nogil:
+                     double *log_z, double *scratch, Ahead *ahead) except -1 nogil:
         cdef const Link *links = self.forest(i)
         cdef Py_ssize_t T = self.n_nodes(i), K = self.n_states, S = self.n_tables[i]
-        cdef Factors f = self.factors_in(i, scratch)
-        cdef bint linear = self.sweep_up(i, theta, f, log_z)
+        cdef Factors f = self.factors_in(i, scratch, ahead)
+        cdef bint linear
+        share_out(ahead, ASKED * T)
+        linear = self.sweep_up(i, theta, f, log_z)
         if linear:
             linear_downward(links, T, K, f, mu)
         else:

@@ -4,6 +4,7 @@ from sdcastruct.entropy cimport Product, Runs, Segment
 from sdcastruct.inference.engine cimport Engine
 from sdcastruct.problem.attributes cimport Attributes
 from sdcastruct.problem.regions cimport Regions
+from sdcastruct.simd.ahead cimport Ahead
 from sdcastruct.simd.kernels cimport Storage
 
 
@@ -61,6 +62,8 @@ cdef class Workspace:
     cdef double *m
     cdef double *scratch
     cdef Product *products
+    # What will be needed after `expect_into`: the block of the dual point, or nothing.
+    cdef Ahead ahead
     # Whether part of beta is still factors in the scratch memory, see `Engine.expect`.
     cdef bint factored
     # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.

@@ -23,6 +23,7 @@ import numpy as np
 from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
+from sdcastruct.simd.ahead cimport ask
 from sdcastruct.simd.kernels cimport kernels
 
 from sdcastruct.simd import memory
@@ -107,8 +108,10 @@ cdef class Problem:
                          Workspace space) except -1 nogil:
         """Write slot marginals and log Z; `segment` knows the region marginals then."""
         if self.engine.factors:
-            space.factored = self.engine.expect(i, theta, m, space.beta, log_z, space.scratch)
+            space.factored = self.engine.expect(i, theta, m, space.beta, log_z, space.scratch,
+                                                &space.ahead)
         else:
+            ask(&space.ahead)
             self.infer_into(i, theta, space.beta, log_z, space.scratch)
             self.gather_into(i, space.beta, m)
             space.factored = False

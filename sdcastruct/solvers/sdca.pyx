@@ -16,6 +16,7 @@ import copy
 
 import numpy as np
 
+from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport (
@@ -29,6 +30,7 @@ from sdcastruct.entropy cimport (
 )
 from sdcastruct.problem.problem cimport Problem, Workspace
 from sdcastruct.problem.stored cimport StoredMarginals
+from sdcastruct.simd.ahead cimport ahead_of
 from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
@@ -47,9 +49,11 @@ from sdcastruct.solvers.options import (
 # In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself,
 # which will do where it is at most ROUGH_PART of what the step will gain.
 cdef double ROUGH_ERROR = 2e-7, ROUGH_PART = 0.1
-# A step needs no search if its gap is known this well: an error of at most so many times itself,
-# where all that convexity allows counts as an error.
+# A step needs no search if its gap is known this well: a doubt of at most so many times itself.
 cdef double TRUST = 8.0
+# Between its ends the quadratic model of a divergence g may be off by g gamma (1 - gamma), which is
+# all that convexity allows; but its error is of third order, and this times sqrt(g) is seldom less.
+cdef double SKEW = 0.5
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
 
@@ -260,15 +264,13 @@ cdef class SDCAState(DualState):
 
         if not self.sampler.compiled:
             problem.prefetch_weights(i, w)      # nobody has foreseen this sample
-        self.prefetch_alpha(i, 0)
         problem.score_into(i, w, space.theta)
-        self.prefetch_alpha(i, 1)
+        space.ahead = ahead_of(self.stored.block(i),
+                               problem.n_regions(i) * self.stored.storage().size)
         problem.expect_into(i, space.theta, space.m, &log_z, space)
         segment = problem.segment(i, space, self.stored.storage(), self.stored.block(i))
-        self.prefetch_alpha(i, 2)
         kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
         f.curvature = problem.norm2(i, space.m) / lam_n
-        self.prefetch_alpha(i, 3)
         f.entropy = self.entropies_view[i]
         gap = max(log_z - f.entropy - score, 0.0)
         gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
@@ -289,7 +291,7 @@ cdef class SDCAState(DualState):
                 gamma = quadratic_start(gap, f.curvature)
             # KL(m || beta) = log_z - H(m) - <theta, m>, which the model takes for gap (1-gamma)^2.
             self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
-            self.doubts_view[i] += gap * gamma * (1.0 - gamma)
+            self.doubts_view[i] += gap * gamma * (1.0 - gamma) * min(1.0, SKEW * sqrt(gap))
         else:
             if not rough:
                 problem.make_exact(i, space, &segment)
@@ -312,8 +314,9 @@ cdef class SDCAState(DualState):
         return gamma
 
     # All that a step reads is asked for before, a part at a time: a processor does not wait for
-    # more than some dozens of cache lines at once. The marginals come last, while the oracle works;
-    # the weights not before the step has ended, because other threads go on changing them.
+    # more than a dozen cache lines at once. The marginals, which are most, come while the oracle
+    # works, see `Workspace.ahead`; the weights not before the step has ended, because other threads
+    # go on changing them.
 
     cdef void prefetch(self, Problem problem, Py_ssize_t i) noexcept nogil:
         problem.attributes.prefetch(i)
@@ -326,10 +329,6 @@ cdef class SDCAState(DualState):
         if space.told and space.upcoming >= 0:
             kernels.prefetch(&self.m_view[self.problem.attributes.slot_ptr[space.upcoming]],
                              self.problem.n_slots(space.upcoming) * sizeof(double))
-
-    cdef void prefetch_alpha(self, Py_ssize_t i, int quarter) noexcept nogil:
-        cdef Py_ssize_t n_bytes = self.problem.n_regions(i) * self.stored.storage().size // 4
-        kernels.prefetch(<char *> self.stored.block(i) + quarter * n_bytes, n_bytes)
 
     def _count(self, Workspace space):
         """Take the counters of a workspace over."""
