@@ -82,7 +82,7 @@ class SDCA(Solver):
         A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
         the theory guarantees.
     search_every : int, default 16
-        Search at least on every so many visits of a sample, and whenever its gap is not known
+        Search at least on each so-manyth visit of a sample, and whenever its gap is not known
         well. In between it takes the step size and the entropy of the quadratic model. With 1 or 2
         every step raises the dual; with more, one in thousands may lower it a little.
     epsilon : float in (0, 1], default 1e-5
@@ -286,7 +286,7 @@ cdef class SDCAState(DualState):
         self.gaps_view[i] = gap * problem.weights[i]
         self.foresee(problem, space, i)
 
-        if self.visits_view[i] % self.search_every and self.knows_gap(i, gap):
+        if (self.visits_view[i] + 1) % self.search_every and self.knows_gap(i, gap):
             if self.line_search.max_newton > 0:
                 gamma = quadratic_start(gap, f.curvature)
             # KL(m || beta) = log_z - H(m) - <theta, m>, which the model takes for gap (1-gamma)^2.
