@@ -15,6 +15,8 @@ PRECISIONS = (1e-1, 1e-2, 1e-3, 1e-4)
 OPTIMUM_TOLERANCE = 1e-6
 SLOW_SECONDS = 300
 THREADS, THREADS_TOLERANCE = (1, 2), 1e-3
+# A run is repeated, up to so many times, while more than this part of its processors was stolen.
+ATTEMPTS, LITTLE_STOLEN = 6, 0.02
 STORAGE, STORAGE_TOLERANCE = {"float64": {}, "float32": trainers.FLOAT32}, 1e-4
 MAPPED, MAPPED_TOLERANCE = {"in-memory": {}, "mapped": {"resident": 0.5}}, 1e-3
 PARTS_OF_CORPUS = (8, 4, 2, 1)
@@ -105,20 +107,29 @@ class Laboratory:
         slow = done and done[0].columns.seconds[-1] > SLOW_SECONDS
         return self.slow_repeats if slow else self.repeats
 
-    def certified(self, task, variants, tol, label):
-        """Return {variant: [record of each repetition]} of runs to a certified gap."""
+    def certified(self, task, variants, tol, label, attempts=1):
+        """Return {variant: [record of each repetition]} of runs to a certified gap.
+
+        The record of a repetition is that of the first attempt of which the host has stolen little,
+        or of the one with the least stolen.
+        """
         found = {variant: [] for variant in variants}
         for repeat in range(self.repeats):
             for variant, options in variants.items():
-                name = f"{label}-{variant}-{repeat}"
-                train = partial(trainers.certified_sdca, **options)
-                found[variant].append(self.record(task, name, train, self.corpus(task), tol))
+                train = partial(trainers.certified_sdca, random_state=repeat, **options)
+                records = []
+                for attempt in range(attempts):
+                    name = f"{label}-{variant}-{repeat}" + f"-{attempt}" * (attempts > 1)
+                    records.append(self.record(task, name, train, self.corpus(task), tol))
+                    if _stolen(records[-1]) <= LITTLE_STOLEN:
+                        break
+                found[variant].append(min(records, key=_stolen))
         return found
 
     def threads(self, task):
         """Return runs with one thread and with more, to the same certified gap."""
         variants = {n: {"n_jobs": n, "owned": 2.0, **trainers.FLOAT32} for n in THREADS}
-        return self.certified(task, variants, THREADS_TOLERANCE, "certified-threads")
+        return self.certified(task, variants, THREADS_TOLERANCE, "certified-threads", ATTEMPTS)
 
     def storage(self, task):
         """Return runs with marginals in double and single precision, to the same certified gap."""
@@ -162,3 +173,7 @@ class Laboratory:
             arguments = costs.epoch_of_synthetic, n_chains, STATES_LENGTH, n_states, epochs
             found = self.record("synthetic", f"scaling-K-{n_states}", *arguments, **how).columns
             yield "K", n_states, found.epoch / found.n
+
+
+def _stolen(record):
+    return record.columns.stolen[0]

@@ -2,6 +2,7 @@
 
 import ctypes
 import multiprocessing
+import os
 import resource
 import signal
 import sys
@@ -14,7 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from sdcastruct.reproduce.store import Record
 
-STATUS = Path("/proc/self/status")
+STATUS, STATISTICS = Path("/proc/self/status"), Path("/proc/stat")
+STOLEN = 8  # of the numbers in the first line of STATISTICS
 NO_LIMIT = 1e6
 # Options of mallopt: freed memory stays with the process, and all of it is in one heap.
 KEEP_MEMORY = {"M_TRIM_THRESHOLD": (-1, -1), "M_MMAP_MAX": (-4, 0), "M_ARENA_MAX": (-8, 1)}
@@ -86,6 +88,18 @@ def own_memory(n_bytes):
         for option in KEEP_MEMORY.values():
             allocator.mallopt(*option)
         np.ones(int(n_bytes) // 8)
+
+
+def stolen_seconds():
+    """Return what others have taken from the processors of this virtual machine since its start.
+
+    That is the time for which a processor had something to do and the host let it wait; only Linux
+    tells.
+    """
+    if not STATISTICS.exists():
+        return 0.0
+    with STATISTICS.open() as lines:
+        return int(next(lines).split()[STOLEN]) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_bytes():

@@ -65,13 +65,16 @@ def threads(found):
     """Return seconds to the same certified gap by number of threads, {task: {n: records}}."""
     counts = list(next(iter(found.values())))
     heads = [f"{n} thread{'s' * (n > 1)}" for n in counts]
-    rows = [("task", *heads, "ratio", *(f"epochs, {head}" for head in heads), "runs")]
+    more = [f"{what}, {head}" for what in ("epochs", "stolen") for head in heads]
+    rows = [("task", *heads, "ratio", *more, "runs")]
     for task, records in found.items():
         taken = {n: np.array([r.columns.seconds[0] for r in records[n]]) for n in counts}
         shown = [_number(np.median(taken[n]), " s") for n in counts]
         ratio = np.median(taken[counts[0]] / taken[counts[-1]])
         epochs = [np.median([r.columns.n_epochs[0] for r in records[n]]) for n in counts]
+        stolen = [np.median([r.columns.stolen[0] for r in records[n]]) for n in counts]
         shown += [f"{ratio:.2f}", *(f"{count:g}" for count in epochs)]
+        shown += [f"{share:.1%}" for share in stolen]
         rows.append((task, *shown, len(records[counts[0]])))
     return rows
 

@@ -31,7 +31,7 @@ from sdcastruct.reproduce import crfsuite
 from sdcastruct.samplers import Gap
 from sdcastruct.solvers import SDCA
 from suite import corpus
-from suite.processes import own_memory
+from suite.processes import own_memory, stolen_seconds
 from suite.resident_limit import resident_limit
 
 MAX_EPOCHS = 1000
@@ -59,8 +59,12 @@ def sdca(report, path, goal, n_jobs=1, **options):
     solver.solve(problem, tol=0, max_epochs=MAX_EPOCHS, callback=judge, n_jobs=n_jobs)
 
 
-def certified_sdca(report, path, tol, n_jobs=1, resident=None, owned=0.0, **options):
+def certified_sdca(
+    report, path, tol, n_jobs=1, resident=None, owned=0.0, random_state=0, **options
+):
     """Train until the relative gap `tol` is certified; the seconds are those of all of `solve`.
+
+    `stolen` is the part of its processors' time that the host had no processor for them.
 
     With `resident`, the marginals are mapped from a file and the process may have no more memory
     than this part of their size. With `owned`, it has touched memory of so many times their size
@@ -73,11 +77,12 @@ def certified_sdca(report, path, tol, n_jobs=1, resident=None, owned=0.0, **opti
     if resident is not None:
         options["dual_folder"] = Path(path).parent
         limit = resident_limit(Path(path).parent, resident * 8 * problem.n_marginals)
-    solver = SDCA(sampler=Gap(non_uniformity=0.8), random_state=0, **options)
+    solver = SDCA(sampler=Gap(non_uniformity=0.8), random_state=random_state, **options)
     with limit:
-        started = time.perf_counter()
+        stolen, started = stolen_seconds(), time.perf_counter()
         result = solver.solve(problem, tol=tol, max_epochs=MAX_EPOCHS, n_jobs=n_jobs)
         seconds = time.perf_counter() - started
+        stolen = stolen_seconds() - stolen
     if not result.converged:
         raise RuntimeError(f"{path}: relative gap {result.relative_gap:.1e}, expected {tol:.0e}")
     report(
@@ -85,6 +90,7 @@ def certified_sdca(report, path, tol, n_jobs=1, resident=None, owned=0.0, **opti
         primal=result.primal,
         dual=result.dual,
         n_epochs=result.n_epochs,
+        stolen=stolen / (n_jobs * seconds),
         dual_bytes=result.state.alpha.nbytes,
     )
 
