@@ -22,6 +22,7 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # as for the scripts there
 
 from suite import corpus, tables, trainers  # noqa: E402
+from suite.laboratory import Laboratory  # noqa: E402
 from suite.numpy_sdca import NumpySDCA  # noqa: E402
 from suite.processes import measure  # noqa: E402
 
@@ -101,6 +102,21 @@ def test_certified_sdca(small):
     found = measure(trainers.certified_sdca, path, 1e-5).columns
     assert found.dual[0] <= optimum * (1 + 1e-9)
     assert found.primal[0] - found.dual[0] <= 1e-5 * found.primal[0]
+    assert found.stolen[0] >= 0.0
+
+
+def test_disturbed_runs_are_repeated(tmp_path, monkeypatch):
+    stolen = iter([0.5, 0.1, 0.3, 0.0])
+
+    def record(task, name, *arguments, **settings):
+        columns = Bunch(stolen=[next(stolen)], name=name)
+        return Bunch(columns=columns)
+
+    laboratory = Laboratory(tmp_path, None, repeats=2, slow_repeats=1)
+    monkeypatch.setattr(laboratory, "record", record)
+    monkeypatch.setattr(laboratory, "corpus", lambda task: None)
+    found = laboratory.certified("OCR", {"a": {}}, 1e-3, "run", attempts=3)
+    assert [r.columns.name for r in found["a"]] == ["run-a-0-1", "run-a-1-0"]
 
 
 def count(report, last, pause=0.0):

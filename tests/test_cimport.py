@@ -8,11 +8,30 @@ from libc.stdint cimport int64_t
 
 from sdcastruct.inference.engine cimport Engine
 from sdcastruct.problem.problem cimport Problem
+from sdcastruct.simd.ahead cimport Ahead, ahead_of, ask, share_out
 
 
 cdef class CoinEngine(Engine):
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil:
         return 7
+
+
+    cdef bint expect(self, Py_ssize_t i, const double *theta, double *m, double *mu,
+                     double *log_z, double *scratch, Ahead *ahead) except -1 nogil:
+        share_out(ahead, 3)
+        ask(ahead)
+        return False
+
+
+def ask_for(const unsigned char[::1] memory):
+    cdef Ahead nothing = ahead_of(&memory[0], 0), ahead = ahead_of(&memory[1], memory.shape[0] - 1)
+    ask(NULL)
+    ask(&nothing)
+    share_out(&nothing, 5)
+    ask(&nothing)
+    share_out(&ahead, 7)
+    for _ in range(9):
+        ask(&ahead)
 
 
 def nodes(Engine engine, Problem problem):
@@ -32,6 +51,8 @@ setup(ext_modules=cythonize([coin], include_path=folders[1:], language_level=3))
 
 USE = """
 import coin, numpy as np
+for size in (2, 64, 1000, 10**6):
+    coin.ask_for(bytes(size))
 from sdcastruct.models import ChainModel
 print(coin.nodes(coin.CoinEngine(), ChainModel(2, 1).bind([np.ones((1, 1))])))
 """

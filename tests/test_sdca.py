@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import ROUNDING, SINGLE, NaiveSDCA, draw_in_proportion
 from scipy.optimize import minimize
+from sdcastruct.entropy import entropy
 from strategies import chains, lambdas
 
 from sdcastruct import duality
@@ -242,11 +243,27 @@ def test_gaps_that_are_not_known_well_are_searched():
     """Each step without a search leaves a doubt; 8 times the gap is too much."""
     state = SDCA(search_every=1000, random_state=0).init(letters(), 0.1)
     for i in np.random.default_rng(0).integers(8, size=400):
-        before, doubt = state.n_evaluations, state.doubts[i]
-        state.step(i)
+        before, doubt, first = state.n_evaluations, state.doubts[i], state.visits[i] == 0
+        gamma = state.step(i)
+        gap = state.gaps[i]
         if state.n_evaluations == before:
-            assert doubt <= 8.0 * state.gaps[i]
-            assert state.doubts[i] > doubt
+            assert doubt <= 8.0 * gap
+            skew = 1.0 if first else min(1.0, 0.5 * np.sqrt(gap))
+            assert_allclose(state.doubts[i], doubt + gap * gamma * (1 - gamma) * skew)
+    assert 0 < state.n_evaluations < 200
+
+
+def test_doubts_are_seldom_too_small():
+    problem = letters(100)
+    state = SDCA(search_every=1000, random_state=0).init(problem, 1e-2)
+    for _ in range(6):
+        state.epoch()
+        kept, doubts = state.entropies.copy(), 8.0 * state.doubts + state.roundings
+        exact = [
+            entropy(problem.counting(i), state.alpha[problem.block(i)])
+            for i in range(problem.n_samples)
+        ]
+        assert np.mean(np.abs(kept - exact) <= doubts + 1e-9) > 0.95
 
 
 @given(chains(min_states=2), lambdas(), SEEDS)

@@ -64,10 +64,10 @@ def test_certificate_with_weights(problems, lam, seed):
     assert_allclose(state.gaps, gaps, rtol=0, atol=100 * ROUNDING * scale)
 
 
-@given(repeated(), lambdas())
-def test_weighted_steps_climb(problems, lam):
+@given(repeated(), lambdas(), st.sampled_from([1, 16]))
+def test_weighted_steps_climb(problems, lam, search_every):
     weighted, _, _ = problems
-    state = SDCA(random_state=0).init(weighted, lam)
+    state = SDCA(search_every=search_every, random_state=0).init(weighted, lam)
     for i in range(weighted.n_samples):
         before = duality.dual(weighted, state.alpha, lam)
         state.step(i)

@@ -120,7 +120,11 @@ class Laboratory:
                 records = []
                 for attempt in range(attempts):
                     name = f"{label}-{variant}-{repeat}" + f"-{attempt}" * (attempts > 1)
-                    records.append(self.record(task, name, train, self.corpus(task), tol))
+                    records.append(
+                        self.record(
+                            task, name, train, self.corpus(task), tol, settings={"seed": repeat}
+                        )
+                    )
                     if _stolen(records[-1]) <= LITTLE_STOLEN:
                         break
                 found[variant].append(min(records, key=_stolen))

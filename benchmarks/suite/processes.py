@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from sdcastruct.reproduce.store import Record
 
 STATUS, STATISTICS = Path("/proc/self/status"), Path("/proc/stat")
-STOLEN = 8  # of the numbers in the first line of STATISTICS
+STOLEN = 8  # of the words in the first line of STATISTICS
 NO_LIMIT = 1e6
 # Options of mallopt: freed memory stays with the process, and all of it is in one heap.
 KEEP_MEMORY = {"M_TRIM_THRESHOLD": (-1, -1), "M_MMAP_MAX": (-4, 0), "M_ARENA_MAX": (-8, 1)}

@@ -64,7 +64,8 @@ def certified_sdca(
 ):
     """Train until the relative gap `tol` is certified; the seconds are those of all of `solve`.
 
-    `stolen` is the part of its processors' time that the host had no processor for them.
+    `stolen` is what others have taken meanwhile from all processors of this virtual machine, as a
+    part of the time of those that were used.
 
     With `resident`, the marginals are mapped from a file and the process may have no more memory
     than this part of their size. With `owned`, it has touched memory of so many times their size

@@ -32,7 +32,8 @@ cdef class Engine:
                      double *log_z, double *scratch, Ahead *ahead) except -1 nogil:
         """Write the slot marginals m and the log-partition function of sample i at scores theta.
 
-        The caller will need the memory `ahead` then, and the engine may ask for it on the way.
+        The caller will need the memory `ahead` then: an engine may `share_out` and `ask` for it on
+        the way (simd/ahead.pxd), or leave it alone.
         Returns whether some of the region marginals mu are still factors in the scratch memory;
         otherwise all of them are written.
         """

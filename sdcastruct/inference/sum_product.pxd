@@ -22,8 +22,8 @@ cdef struct Rules:
 
 # What the tables of all edges follow from: shared tables E and their transposes, a of every node,
 # and r of every edge at its child, where the message is on the way; the widest range of the scores
-# of an edge. Then other scratch memory, and memory that others will need, or NULL: every pass over
-# the nodes asks for some of it.
+# of an edge. Then other scratch memory, and memory that others will need, or NULL: linear
+# passes ask for it node by node.
 cdef struct Factors:
     double *E
     double *transposed

@@ -24,7 +24,7 @@ from sdcastruct.inference.sum_product cimport (
     sum_of_products,
     sum_of_tables,
 )
-from sdcastruct.simd.ahead cimport share_out
+from sdcastruct.simd.ahead cimport ask, share_out
 from sdcastruct.simd.kernels cimport Storage, kernels
 
 from sdcastruct.inference.rooting import rooted
@@ -32,7 +32,7 @@ from sdcastruct.inference.rooting import rooted
 # Scores of edges that span less can be mixed into tables of single precision as factors: messages
 # are not smaller than that, unless pairs are forbidden.
 cdef double SAFE_RANGE_OF_FACTORS = 40.0
-# How often the linear passes ask for memory ahead, for every node but the roots.
+# How often the linear passes ask for memory ahead at a node; twice at a root.
 cdef enum:
     ASKED = 5
 
@@ -139,6 +139,8 @@ cdef class TreeEngine(Engine):
             linear_downward(links, T, K, f, mu)
         else:
             self.infer_in_logarithms(i, theta, mu, log_z, f)
+        share_out(ahead, 1)
+        ask(ahead)                                      # for the rest
         memcpy(m, mu, T * K * sizeof(double))
         memset(m + T * K, 0, S * K * K * sizeof(double))
         if not linear:

@@ -23,7 +23,7 @@ import numpy as np
 from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
-from sdcastruct.simd.ahead cimport ask
+from sdcastruct.simd.ahead cimport ask, share_out
 from sdcastruct.simd.kernels cimport kernels
 
 from sdcastruct.simd import memory
@@ -111,8 +111,10 @@ cdef class Problem:
             space.factored = self.engine.expect(i, theta, m, space.beta, log_z, space.scratch,
                                                 &space.ahead)
         else:
+            share_out(&space.ahead, 2)
             ask(&space.ahead)
             self.infer_into(i, theta, space.beta, log_z, space.scratch)
+            ask(&space.ahead)
             self.gather_into(i, space.beta, m)
             space.factored = False
         return 0

@@ -1,16 +1,18 @@
 /* Memory that will be needed soon, asked for a share at a time. A processor waits for no more than a dozen cache lines
-   at once: whoever asks for many in a row waits as if it had read them. So others ask on the way, while they compute. */
+   at once: whoever asks for many in a row waits as if it had read them. So others ask on the way while they compute. */
 #ifndef SDCASTRUCT_AHEAD_H
 #define SDCASTRUCT_AHEAD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define AHEAD_LINE 64
+#define AHEAD_MOST (1 << 19) /* a part of the second cache, from which nothing is to vanish before it is needed */
 
 #if defined(__GNUC__)
-#define AHEAD_ASK(ADDRESS) __builtin_prefetch(ADDRESS, 0, 2) /* into the second cache: the first is small */
+#define AHEAD_PREFETCH(ADDRESS) __builtin_prefetch(ADDRESS, 0, 2) /* into the second cache: the first is small */
 #else
-#define AHEAD_ASK(ADDRESS) ((void)(ADDRESS))
+#define AHEAD_PREFETCH(ADDRESS) ((void)(ADDRESS))
 #endif
 
 typedef struct {
@@ -18,21 +20,27 @@ typedef struct {
     ptrdiff_t share;
 } Ahead;
 
-/* From `address` on, in one share until `share_out`. */
+/* Memory from `address` on, in one share until `ahead_share_out`. */
 static inline Ahead ahead_of(const void *address, ptrdiff_t n_bytes) {
-    return (Ahead){(const char *)address, (const char *)address + n_bytes, n_bytes};
+    const char *begin = (const char *)address;
+    Ahead ahead;
+    ahead.next = begin - (uintptr_t)begin % AHEAD_LINE;
+    ahead.end = begin + (n_bytes < AHEAD_MOST ? n_bytes : AHEAD_MOST);
+    ahead.share = ahead.end - ahead.next;
+    return ahead;
 }
 
-/* Divide what is left into n shares of whole lines. */
-static inline void share_out(Ahead *ahead, ptrdiff_t n) {
+/* Divide what is left into n >= 1 shares of whole lines. */
+static inline void ahead_share_out(Ahead *ahead, ptrdiff_t n) {
     ahead->share = ((ahead->end - ahead->next) / (n * AHEAD_LINE) + 1) * AHEAD_LINE;
 }
 
-/* Ask for one share, if there is any. */
-static inline void ask(Ahead *ahead) {
+/* Ask for one share, if anything is left; NULL is nothing. */
+static inline void ahead_ask(Ahead *ahead) {
+    const char *stop;
     if (ahead == NULL) return;
-    const char *stop = ahead->end - ahead->next < ahead->share ? ahead->end : ahead->next + ahead->share;
-    for (; ahead->next < stop; ahead->next += AHEAD_LINE) AHEAD_ASK(ahead->next);
+    stop = ahead->end - ahead->next < ahead->share ? ahead->end : ahead->next + ahead->share;
+    for (; ahead->next < stop; ahead->next += AHEAD_LINE) AHEAD_PREFETCH(ahead->next);
 }
 
 #endif

@@ -51,8 +51,9 @@ from sdcastruct.solvers.options import (
 cdef double ROUGH_ERROR = 2e-7, ROUGH_PART = 0.1
 # A step needs no search if its gap is known this well: a doubt of at most so many times itself.
 cdef double TRUST = 8.0
-# Between its ends the quadratic model of a divergence g may be off by g gamma (1 - gamma), which is
-# all that convexity allows; but its error is of third order, and this times sqrt(g) is seldom less.
+# The quadratic model of a divergence g may be too small by g gamma (1 - gamma), which is all that
+# convexity allows. But between points that are no vertices its error is of third order: we count
+# SKEW sqrt(g) times that, if it is less, except in the first step of a sample, from near a vertex.
 cdef double SKEW = 0.5
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
@@ -82,9 +83,9 @@ class SDCA(Solver):
         A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
         the theory guarantees.
     search_every : int, default 16
-        Search at least on each so-manyth visit of a sample, and whenever its gap is not known
-        well. In between it takes the step size and the entropy of the quadratic model. With 1 or 2
-        every step raises the dual; with more, one in thousands may lower it a little.
+        Search at least on every `search_every`-th visit of a sample, and whenever its gap is not
+        known well. In between it takes the step size and the entropy of the quadratic model. With
+        1 or 2 every step raises the dual; with more, one in thousands may lower it a little.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
     dual_dtype : {"float64", "float32"}, default "float64"
@@ -206,8 +207,8 @@ cdef class SDCAState(DualState):
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples, of type `dual_dtype`.
     doubts, roundings : array of shape (n_samples,)
-        How far the kept entropy of each sample may be off, by the quadratic model of steps without
-        a search, and by single precision.
+        How far we expect the kept entropy of each sample to be off at most, by the quadratic model
+        of steps without a search, and by single precision.
     n_evaluations : int
         Evaluations of the line search so far.
     coupling : float
@@ -248,7 +249,8 @@ cdef class SDCAState(DualState):
 
     cdef bint knows_gap(self, Py_ssize_t i, double gap) noexcept nogil:
         """Return whether the gap that follows from the kept entropy of sample i may be trusted."""
-        return self.doubts_view[i] <= TRUST * gap and self.roundings_view[i] <= gap
+        return (0.0 < gap and self.doubts_view[i] <= TRUST * gap
+                and self.roundings_view[i] <= gap)
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
@@ -257,7 +259,7 @@ cdef class SDCAState(DualState):
         cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
         cdef Py_ssize_t n_slots = problem.n_slots(i)
         cdef double lam_n = self.lam * problem.n_samples / (problem.weights[i] * self.coupling)
-        cdef double log_z = 0.0, score = 0.0, gap, gamma, error
+        cdef double log_z = 0.0, score = 0.0, gap, gamma, error, skew
         cdef Objective f
         cdef Segment segment
         cdef bint rough
@@ -291,7 +293,8 @@ cdef class SDCAState(DualState):
                 gamma = quadratic_start(gap, f.curvature)
             # KL(m || beta) = log_z - H(m) - <theta, m>, which the model takes for gap (1-gamma)^2.
             self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
-            self.doubts_view[i] += gap * gamma * (1.0 - gamma) * min(1.0, SKEW * sqrt(gap))
+            skew = SKEW * sqrt(gap) if self.visits_view[i] > 0 else 1.0
+            self.doubts_view[i] += gap * gamma * (1.0 - gamma) * min(1.0, skew)
         else:
             if not rough:
                 problem.make_exact(i, space, &segment)
