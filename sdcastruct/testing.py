@@ -359,7 +359,7 @@ def _check_enumeration(report, sample, a, b):
 
 def _check_solver(report, problem, lam, rng):
     n = problem.n_samples
-    lam, where, solver = lam or 1 / n, f"X[:{n}]", SDCA(random_state=rng)
+    lam, where, solver = lam or 1 / n, f"X[:{n}]", SDCA(search_every=1, random_state=rng)
     state = solver.init(problem, lam)
     dual = duality.dual(problem, state.alpha, lam)
     for i in np.tile(np.arange(n), N_EPOCHS):

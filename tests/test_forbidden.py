@@ -143,6 +143,7 @@ def test_two_halves_that_disagree():
     )
     state = SDCA(dual_dtype="float32", epsilon=0.5, search_every=100).init(problem, 1.0)
     state.step(0)
+    state.recompute()  # so that there is no doubt
     state.w[:2] = 5.0, 0.0
     searched = state.n_evaluations
     state.step(0)

@@ -85,7 +85,7 @@ class SDCA(Solver):
     search_every : int, default 16
         Search at least on every `search_every`-th visit of a sample, and whenever its gap is not
         known well. In between it takes the step size and the entropy of the quadratic model. With
-        1 or 2 every step raises the dual; with more, one in thousands may lower it a little.
+        1 or 2 every step raises the dual; with more, a few may lower it a little.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
     dual_dtype : {"float64", "float32"}, default "float64"
