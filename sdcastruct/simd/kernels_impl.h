@@ -1,5 +1,6 @@
 /* The kernels of kernels.h in plain C. Included by one file per instruction set, which defines KERNELS (the name of
    the table), KERNELS_NAME, and VECTOR_BYTES, the length of its vectors.                                            */
+#include "ahead.h"
 #include "kernels.h"
 #include "vecmath.h"
 
@@ -21,13 +22,9 @@ static void vector_log(const double *restrict x, double *restrict out, ptrdiff_t
     for (ptrdiff_t j = 0; j < n; j++) out[j] = fast_log(x[j]);
 }
 
-#if defined(__GNUC__)
-#define PREFETCH(ADDRESS) __builtin_prefetch(ADDRESS, 0, 2) /* into the second cache: the first is small */
-#else
-#define PREFETCH(ADDRESS)
-#endif
+#define PREFETCH AHEAD_PREFETCH
 #define PAGE 4096
-#define LINE 64
+#define LINE AHEAD_LINE
 #define FIRST_LINES 4
 #define SHORT 10240
 
