@@ -59,7 +59,7 @@ def test_frequent_rows_have_replicas_most_frequent_first(words):
     made = replicas.Replicas(words, 2)
     assert made.n_levels > 1
     for template, rows in zip(words.attributes.templates, made.rows, strict=True):
-        frequency = template.occurrences() / words.n_samples
+        frequency = template.frequencies()
         longest = 2 ** (made.n_levels - 1)
         expected = np.flatnonzero(frequency >= replicas.OCCURRENCES / (2 * longest))
         assert_array_equal(np.sort(rows), expected)
@@ -67,17 +67,21 @@ def test_frequent_rows_have_replicas_most_frequent_first(words):
     assert 0 < made.rows[0].size < 63  # some are shared
 
 
+@pytest.mark.parametrize(("enough", "step"), [(800, 1), (799, 1), (400, 2), (300, 2), (1, 800)])
+def test_frequencies(words, enough, step):
+    found = words.attributes.templates[0].frequencies(enough)
+    X = [x for x, _ in samples(800)][::step]
+    counts = sum(np.bincount(x.indices, minlength=60) for x in X)
+    assert_allclose(found[:60], counts / len(X), rtol=1e-12)
+    assert_allclose(found[60:], [np.mean([x.shape[0] for x in X]), 1, 1], rtol=1e-12)  # biases
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_occurrences(words, n_jobs):
+def test_renumbered(words, n_jobs):
     template = words.attributes.templates[0]
-    counts = template.occurrences(n_jobs)
-    X = [x for x, _ in samples(800)]
-    assert_array_equal(counts[:60], sum(np.bincount(x.indices, minlength=60) for x in X))
-    assert_array_equal(counts[60:], [sum(x.shape[0] for x in X), 800, 800])  # biases
-    rng = np.random.default_rng(1)
-    number = rng.permutation(63).astype(np.int32)
+    number = np.random.default_rng(1).permutation(63).astype(np.int32)
     renumbered = template.renumbered(number, n_jobs)
-    assert_array_equal(renumbered.occurrences()[number], counts)
+    assert_array_equal(renumbered.frequencies()[number], template.frequencies())
 
 
 @pytest.mark.parametrize("n_threads", [2, 8, 100])
@@ -102,8 +106,8 @@ def test_replicas_read_and_write_instead_of_the_weights(words):
     assert_allclose(one.score(3, shared), words.score(3, w), atol=1e-12)
     m = rng.normal(size=words.n_slot_marginals)
     for k in range(50):
-        batch._add_features(made.problems[k % 2], m, 0.1, shared, 10 * k, 10 * k + 10)
-        batch._add_features(words, m, 0.1, expected, 10 * k, 10 * k + 10)
+        batch._add_features(made.problems[k % 2], m, 0.1, shared, [(10 * k, 10 * k + 10)])
+        batch._add_features(words, m, 0.1, expected, [(10 * k, 10 * k + 10)])
         if k % 7 == 0:
             made.threads[k % 2].end()
     assert np.abs(other.score(3, shared) - words.score(3, expected)).max() > 1e-3
@@ -124,11 +128,11 @@ def test_rows_are_exchanged_the_sooner_the_more_frequent_they_are(words):
     m = np.random.default_rng(1).normal(size=words.n_slot_marginals)
     template, frequent = words.attributes.templates[0], replicas.Replicas(words, 2).rows[0]
     table = w[template.weights[0]].reshape(-1, 3)
-    frequency = template.occurrences()[frequent] / words.n_samples
+    frequency = template.frequencies()[frequent]
     for n_steps in (1, 2, 4, 8):
         made, shared = replicas.Replicas(words, 2), w.copy()
         made.begin(shared)
-        batch._add_features(made.problems[0], m, 0.1, shared, 0, words.n_samples)
+        batch._add_features(made.problems[0], m, 0.1, shared, [(0, words.n_samples)])
         for _ in range(n_steps):
             for replica in made.threads:
                 replica.count_step()
@@ -178,9 +182,9 @@ def test_numbers_of_attributes_do_not_run_out(words):
     template = words.attributes.templates[0]
     offsets = np.arange(template.n_slots)
     attributes = template.of_samples()
-    expected = gram.gram(attributes, offsets, 0, words.n_samples)
+    expected = gram.gram(lambda: attributes, words.n_samples, offsets)
     attributes.base = 2**31 - 100
-    found = gram.gram(attributes, offsets, 0, words.n_samples)
+    found = gram.gram(lambda: attributes, words.n_samples, offsets)
     assert attributes.base < 2**31 - 100
     for name in expected:
         assert_array_equal(found[name], expected[name])

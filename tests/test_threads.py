@@ -19,7 +19,7 @@ from sdcastruct import CRF, duality
 from sdcastruct.models import ChainModel, GraphModel
 from sdcastruct.models.clique import Clique
 from sdcastruct.problem import batch
-from sdcastruct.problem.threads import kept, spread, started
+from sdcastruct.problem.threads import kept, share, spread, started
 from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
 from sdcastruct.solvers import LBFGS, SDCA
 
@@ -124,8 +124,9 @@ def test_passes_do_not_depend_on_threads(n_jobs):
     assert_array_equal(m, again)
     assert_array_equal(entropies, entropies_again)
     one, many = np.empty((2, problem.dim))
-    batch.conjugate_weights(problem, m, 0.1, one)
-    batch.conjugate_weights(problem, m, 0.1, many, n_jobs)
+    norm2 = batch.conjugate_weights(problem, m, 0.1, one)
+    assert_allclose(norm2, one @ one, rtol=1e-12)
+    assert_allclose(batch.conjugate_weights(problem, m, 0.1, many, n_jobs), norm2, rtol=1e-12)
     assert_allclose(one, many, rtol=1e-12, atol=1e-13)
     assert_array_equal(
         batch.losses_and_gaps(problem, w, m, entropies),
@@ -181,6 +182,28 @@ def test_stretches_follow_each_other(n, n_jobs):
     found = spread(lambda first, last: (first, last), n, n_jobs)
     assert [k for first, last in found for k in range(first, last)] == list(range(n))
     assert len(found) == min(n, n_jobs)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 5])
+def test_threads_share_all_stretches(n, n_jobs):
+    found = share(list, n, n_jobs)
+    assert sorted(k for part in found for first, last in part for k in range(first, last)) == list(
+        range(n)
+    )
+    assert len(found) == min(n, n_jobs)
+
+
+def test_a_slow_thread_leaves_more_to_the_others():
+    def work(stretches):
+        taken = []
+        for stretch in stretches:
+            taken.append(stretch)
+            time.sleep(0.01 if threading.current_thread() is threading.main_thread() else 0.0)
+        return len(taken)
+
+    slow, fast = share(work, 1000, 2)
+    assert 0 < slow < fast
 
 
 @pytest.mark.parametrize("which", [0, 1])

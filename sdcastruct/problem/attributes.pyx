@@ -21,7 +21,7 @@ from libc.string cimport memset
 
 from sdcastruct.simd.kernels cimport Place, kernels
 
-from sdcastruct.problem.gram import SampleAttributes, gram, joined, row_sums
+from sdcastruct.problem.gram import SampleAttributes, gram, row_sums
 from sdcastruct.problem.threads import spread
 
 # Tables of weights up to this size stay in a cache nearby.
@@ -79,12 +79,8 @@ cdef class Template:
         """Compute what `norm2` needs, unless that was done; prediction does without."""
         if self.block.diagonal != NULL:
             return
-
-        def gram_of(first, last):
-            return gram(self.of_samples(), self.arrays["slot_offset"], first, last)
-
-        n_samples = len(self.arrays["slot_ptr"]) - 1
-        self.arrays.update(joined(spread(gram_of, n_samples, n_jobs), n_jobs))
+        n_samples, offset = len(self.arrays["slot_ptr"]) - 1, self.arrays["slot_offset"]
+        self.arrays.update(gram(self.of_samples, n_samples, offset, n_jobs))
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
         self.block.pair_value = <const double *> self.address("pair_value", np.float64)
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
@@ -95,20 +91,20 @@ cdef class Template:
         places[:, 4] = self.arrays["occurrence_ptr"][groups]
         self.block.diagonal = <const double *> self.address("diagonal", np.float64)  # all is done
 
-    def occurrences(self, int n_jobs=1):
-        """Return how often each attribute occurs, shape (n_attributes,)."""
-        cdef const int32_t[::1] rows = self.arrays["entry_row"]
+    def frequencies(self, Py_ssize_t enough=INT32_MAX):
+        """Return how often each attribute occurs in a sample, shape (n_attributes,).
 
-        def count(Py_ssize_t first, Py_ssize_t last):
-            counts = np.zeros(self.n_attributes, np.int64)
-            cdef int64_t[::1] view = counts
-            cdef Py_ssize_t e
-            with nogil:
-                for e in range(first, last):
-                    view[rows[e]] += 1
-            return counts
-
-        return sum(spread(count, rows.shape[0], n_jobs))
+        The mean is that of all samples, or of `enough` or some more from everywhere among them.
+        """
+        cdef Py_ssize_t n_samples = len(self.arrays["slot_ptr"]) - 1
+        cdef Py_ssize_t step = max(1, n_samples // enough), i
+        cdef int64_t e
+        counts = np.zeros(self.n_attributes, np.int32)
+        cdef int32_t[::1] view = counts
+        for i in range(0, n_samples, step):
+            for e in range(self.block.place[i].entry, self.block.place[i + 1].entry):
+                view[self.block.entry_row[e]] += 1
+        return counts / len(range(0, n_samples, step))
 
     def renumbered(self, const int32_t[::1] number, int n_jobs=1):
         """Return this template with row `number[r]` in the place of row r."""

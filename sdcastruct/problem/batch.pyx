@@ -1,7 +1,8 @@
 """Passes over all samples of a problem: conjugate weights, objectives, certificates.
 
-Weights and gradients are packed, see `Problem.pack`. A pass over `n_jobs` threads gives every
-thread a stretch of the samples, and adds their sums in the order of the samples.
+Weights and gradients are packed, see `Problem.pack`. The `n_jobs` threads of a pass share the
+samples; only those of `loss_and_gradient` have the same ones each time, so that L-BFGS can be
+repeated bit for bit.
 """
 
 import numpy as np
@@ -13,8 +14,11 @@ from sdcastruct.problem.problem cimport Problem, Truth, Workspace
 from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.simd.kernels cimport kernels
 
-from sdcastruct.problem.threads import spread
+from sdcastruct.problem.threads import share, spread
 from sdcastruct.simd import memory
+
+# So many numbers of two arrays stay in the first cache.
+cdef Py_ssize_t NEAR = 2048
 
 
 cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:
@@ -66,24 +70,26 @@ def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1):
     m, entropies = memory.empty(problem.n_slot_marginals), np.empty(problem.n_samples)
     cdef double[::1] m_view = m, entropies_view = entropies
 
-    def work(Py_ssize_t first, Py_ssize_t last):
+    def work(stretches):
         cdef Truth labels = problem.labels
         cdef Workspace space = Workspace(problem)
         cdef double log_z = 0.0
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t first, last, i, j
         for j in range(problem.attributes.max_slots):
             space.theta[j] = 0.0
-        with nogil:
-            for i in range(first, last):
-                # Without scores, log Z is the entropy.
-                problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-                j = labels.region_ptr[i]
-                entropies_view[i] = mix_with_vertex(problem.runs(i), space.beta, epsilon, log_z,
-                                                    &labels.region[j], labels.region_ptr[i + 1] - j)
-                problem.gather_into(i, space.beta, &m_view[problem.attributes.slot_ptr[i]])
-                alpha.store(i, space.beta)
+        for first, last in stretches:
+            with nogil:
+                for i in range(first, last):
+                    # Without scores, log Z is the entropy.
+                    problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+                    j = labels.region_ptr[i]
+                    entropies_view[i] = mix_with_vertex(
+                        problem.runs(i), space.beta, epsilon, log_z, &labels.region[j],
+                        labels.region_ptr[i + 1] - j)
+                    problem.gather_into(i, space.beta, &m_view[problem.attributes.slot_ptr[i]])
+                    alpha.store(i, space.beta)
 
-    spread(work, problem.n_samples, n_jobs)
+    share(work, problem.n_samples, n_jobs)
     return alpha.array, m, entropies
 
 
@@ -98,17 +104,18 @@ def marginals(Problem problem, const double[::1] w, out=None, int n_jobs=1):
     check_length("w", w.shape[0], problem.dim)
     cdef StoredMarginals alpha = _stored(problem, out)
 
-    def work(Py_ssize_t first, Py_ssize_t last):
+    def work(stretches):
         cdef Workspace space = Workspace(problem)
         cdef double log_z = 0.0
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(first, last):
-                score_in_turn(problem, i, i + 1, &w[0], space.theta)
-                problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-                alpha.store(i, space.beta)
+        cdef Py_ssize_t first, last, i
+        for first, last in stretches:
+            with nogil:
+                for i in range(first, last):
+                    score_in_turn(problem, i, i + 1, &w[0], space.theta)
+                    problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
+                    alpha.store(i, space.beta)
 
-    spread(work, problem.n_samples, n_jobs)
+    share(work, problem.n_samples, n_jobs)
     return alpha.array
 
 
@@ -131,22 +138,23 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
     check_length("m", m.shape[0], problem.n_slot_marginals)
     check_length("entropies", entropies.shape[0], problem.n_samples)
 
-    def work(Py_ssize_t first, Py_ssize_t last):
+    def work(stretches):
         cdef Workspace space = Workspace(problem)
         cdef const double *mu
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(first, last):
-                mu = <const double *> alpha.block(i)
-                if alpha.single:
-                    alpha.load(i, space.beta)
-                    problem.engine.calibrate(i, space.beta, space.scratch)
-                    alpha.store(i, space.beta)
-                    mu = space.beta
-                problem.gather_into(i, mu, &m[problem.attributes.slot_ptr[i]])
-                entropies[i] = entropy_of(problem.runs(i), mu)
+        cdef Py_ssize_t first, last, i
+        for first, last in stretches:
+            with nogil:
+                for i in range(first, last):
+                    mu = <const double *> alpha.block(i)
+                    if alpha.single:
+                        alpha.load(i, space.beta)
+                        problem.engine.calibrate(i, space.beta, space.scratch)
+                        alpha.store(i, space.beta)
+                        mu = space.beta
+                    problem.gather_into(i, mu, &m[problem.attributes.slot_ptr[i]])
+                    entropies[i] = entropy_of(problem.runs(i), mu)
 
-    spread(work, problem.n_samples, n_jobs)
+    share(work, problem.n_samples, n_jobs)
 
 
 def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w,
@@ -155,48 +163,67 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
 
     `m` are the slot marginals of alpha, s_i the weights of the samples. Every thread but the first
     needs an array like w; those in `spare` are taken, and what is missing is left there.
+
+    Returns
+    -------
+    float
+        ||w||^2
     """
     problem.check_labelled()
     check_length("m", m.shape[0], problem.n_slot_marginals)
     check_length("w", w.shape[0], problem.dim)
     cdef double scale = 1.0 / (lam * problem.n_samples)
+    n_jobs = min(n_jobs, problem.n_samples)
 
-    parts = [] if spare is None else spare
-    while len(parts) < n_jobs - 1:
-        parts.append(memory.empty(problem.dim))
-    free = list(parts)
+    others = [] if spare is None else spare
+    while len(others) < n_jobs - 1:
+        others.append(memory.empty(problem.dim))
+    others = others[:n_jobs - 1]
+    free = [np.asarray(w), *others]
 
-    def work(Py_ssize_t first, Py_ssize_t last):
-        part = np.asarray(w) if first == 0 else free.pop()
+    def work(stretches):
+        part = free.pop()
         part[:] = 0.0
-        _add_features(problem, m, scale, part, first, last)
-        return part
+        _add_features(problem, m, scale, part, stretches)
 
-    total, *others = spread(work, problem.n_samples, n_jobs)
-
-    def add_others(first, last):
-        for part in others:
-            total[first:last] += part[first:last]
-
-    if others:
-        spread(add_others, problem.dim, n_jobs)
+    share(work, problem.n_samples, n_jobs)
+    return _sum_of_parts(w, others, n_jobs)
 
 
-def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
-                  Py_ssize_t first, Py_ssize_t last):
-    """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of samples first, ..., last - 1 to w."""
+def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w, stretches):
+    """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of stretches of samples to w."""
     cdef Workspace space = Workspace(problem)
     cdef const double *block
-    cdef Py_ssize_t i, j
-    with nogil:
-        for i in range(first, last):
-            block = &m[problem.attributes.slot_ptr[i]]
-            for j in range(problem.n_slots(i)):
-                space.m[j] = -block[j]
-            problem.add_truth(i, 1.0, space.m)
-            if i + 1 < last:
-                problem.prefetch_weights(i + 1, &w[0])
-            problem.add(i, scale * problem.weights[i], space.m, &w[0])
+    cdef Py_ssize_t first, last, i, j
+    for first, last in stretches:
+        with nogil:
+            for i in range(first, last):
+                block = &m[problem.attributes.slot_ptr[i]]
+                for j in range(problem.n_slots(i)):
+                    space.m[j] = -block[j]
+                problem.add_truth(i, 1.0, space.m)
+                if i + 1 < last:
+                    problem.prefetch_weights(i + 1, &w[0])
+                problem.add(i, scale * problem.weights[i], space.m, &w[0])
+
+
+def _sum_of_parts(double[::1] w, list others, int n_jobs):
+    """Add other arrays to w; return ||w||^2."""
+    cdef const size_t[::1] addresses = np.array([part.ctypes.data for part in others], np.uintp)
+
+    def work(Py_ssize_t first, Py_ssize_t last):
+        cdef double norm2 = 0.0
+        cdef Py_ssize_t begin = first, size, k
+        with nogil:
+            while begin < last:
+                size = min(NEAR, last - begin)
+                for k in range(addresses.shape[0]):
+                    kernels.axpy(1.0, <const double *> addresses[k] + begin, &w[begin], size)
+                norm2 += kernels.dot(&w[begin], &w[begin], size)
+                begin += size
+        return norm2
+
+    return sum(spread(work, w.shape[0], n_jobs))
 
 
 def losses(Problem problem, const double[::1] w):
@@ -324,18 +351,19 @@ def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
     loss, gap = np.empty(n), np.empty(n)
     cdef double[::1] loss_view = loss, gap_view = gap
 
-    def work(Py_ssize_t first, Py_ssize_t last):
+    def work(stretches):
         cdef Workspace space = Workspace(problem)
         cdef double log_z = 0.0, score
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(first, last):
-                score_in_turn(problem, i, i + 1, &w[0], space.theta)
-                problem.log_partition_into(i, space.theta, &log_z, space)
-                score = kernels.dot(space.theta, &m[problem.attributes.slot_ptr[i]],
-                                    problem.n_slots(i))
-                loss_view[i] = log_z - problem.truth_score(i, space.theta)
-                gap_view[i] = max(0.0, log_z - entropy[i] - score)
+        cdef Py_ssize_t first, last, i
+        for first, last in stretches:
+            with nogil:
+                for i in range(first, last):
+                    score_in_turn(problem, i, i + 1, &w[0], space.theta)
+                    problem.log_partition_into(i, space.theta, &log_z, space)
+                    score = kernels.dot(space.theta, &m[problem.attributes.slot_ptr[i]],
+                                        problem.n_slots(i))
+                    loss_view[i] = log_z - problem.truth_score(i, space.theta)
+                    gap_view[i] = max(0.0, log_z - entropy[i] - score)
 
-    spread(work, n, n_jobs)
+    share(work, n, n_jobs)
     return loss, gap

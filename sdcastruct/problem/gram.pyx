@@ -8,13 +8,16 @@ and G is sparse: most attributes occur in few slots of a sample. The frequent on
 with pairs; their rows sum_s x_sa m_s are summed and squared instead, and they are left out of G.
 """
 
+from itertools import chain
+from operator import itemgetter
+
 import numpy as np
 
 cimport cython
 from libc.math cimport fabs
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
-from sdcastruct.problem.threads import spread
+from sdcastruct.problem.threads import share, spread
 
 # Attributes with more occurrences in a sample than this are left out of the Gram matrix.
 cdef int MOST_PAIRED = 8
@@ -37,6 +40,7 @@ cdef class SampleAttributes:
     cdef const int32_t[::1] entry_row
     cdef const double[::1] entry_value
     cdef bint binary
+    cdef readonly Py_ssize_t most_entries   # of a sample, at least 1
     # The number of each attribute at the last visit of a sample that has it, plus what was `base`
     # then, which is more than all such sums of earlier visits.
     cdef int32_t[::1] marks
@@ -52,11 +56,8 @@ cdef class SampleAttributes:
         if not self.binary:
             self.entry_value = entry_value
         self.marks, self.base = np.zeros(n_attributes, np.int32), 1
-        self.number, self.occurrences = np.empty((2, self.most_entries()), np.int32)
-
-    def most_entries(self):
-        """Return the largest number of entries of a sample, at least 1."""
-        return np.diff(np.asarray(self.entry_ptr)[np.asarray(self.slot_ptr)]).max(initial=1)
+        self.most_entries = np.diff(entry_ptr[slot_ptr]).max(initial=1)
+        self.number, self.occurrences = np.empty((2, self.most_entries), np.int32)
 
     cdef void visit(self, Py_ssize_t i) noexcept nogil:
         """Number the attributes of sample i."""
@@ -81,9 +82,17 @@ cdef class SampleAttributes:
         return 1.0 if self.binary else self.entry_value[e]
 
 
-def gram(SampleAttributes attributes, const int64_t[::1] slot_offset, Py_ssize_t begin,
-         Py_ssize_t end):
-    """Return what `norm2` needs of samples begin, ..., end - 1, and the places of each in it.
+def gram(of_samples, n_samples, slot_offset, n_jobs=1):
+    """Return what `norm2` needs, and the places of each sample in it.
+
+    Parameters
+    ----------
+    of_samples : callable
+        Returns the `SampleAttributes`; every thread needs its own.
+    n_samples : int
+    slot_offset : int64 array of shape (n_slots,)
+        As in kernels.h.
+    n_jobs : int
 
     Returns
     -------
@@ -91,7 +100,15 @@ def gram(SampleAttributes attributes, const int64_t[::1] slot_offset, Py_ssize_t
         The arrays of `Block` in kernels.h, and ``pair_ptr`` and ``group_ptr``, which say where the
         pairs and the groups of each sample begin.
     """
-    return GramMatrix(attributes, slot_offset, begin, end).write()
+    diagonal = np.empty(slot_offset.size)
+
+    def write(stretches):
+        matrix = GramMatrix(of_samples(), slot_offset, diagonal, n_jobs)
+        return [(first, matrix.write(first, last)) for first, last in stretches]
+
+    written = share(write, n_samples, n_jobs)
+    parts = [part for _, part in sorted(chain.from_iterable(written), key=itemgetter(0))]
+    return {"diagonal": diagonal, **_joined(parts, n_jobs)}
 
 
 @cython.final
@@ -100,8 +117,6 @@ cdef class GramMatrix:
 
     cdef SampleAttributes attributes
     cdef const int64_t[::1] slot_offset
-    cdef Py_ssize_t begin, end
-    cdef int64_t first_slot
     cdef double[::1] diagonal, pair_value, occurrence_value
     cdef int32_t[:, ::1] pair_offset
     cdef int32_t[::1] occurrence_offset
@@ -114,43 +129,41 @@ cdef class GramMatrix:
     # The last pair that each slot is the first of.
     cdef int64_t[::1] pair_of
 
-    def __init__(self, SampleAttributes attributes, slot_offset, begin, end):
-        self.attributes, self.slot_offset = attributes, slot_offset
-        self.begin, self.end = begin, end
-        size = attributes.most_entries()
+    def __init__(self, SampleAttributes attributes, slot_offset, diagonal, n_jobs):
+        self.attributes, self.slot_offset, self.diagonal = attributes, slot_offset, diagonal
+        size = attributes.most_entries
         self.latest = np.empty(size, np.int64)
         self.before, self.slot = np.empty((2, size), np.int32)
-        slots = attributes.slot_ptr[begin:end + 1]
-        self.pair_of = np.empty(np.diff(slots).max(initial=1), np.int64)
-        self.first_slot = slots[0]
-        self.diagonal = np.empty(slots[end - begin] - slots[0])
+        self.pair_of = np.empty(np.diff(attributes.slot_ptr).max(initial=1), np.int64)
         # These grow: how much there will be is known sample by sample.
-        guess = (attributes.entry_ptr[slots[end - begin]] - attributes.entry_ptr[slots[0]]) // 4
+        guess = attributes.entry_row.shape[0] // (4 * n_jobs)
         self.pair_offset, self.pair_value = np.empty((guess, 2), np.int32), np.empty(guess)
         self.occurrence_ptr = np.zeros(1, np.int64)
         self.occurrence_offset, self.occurrence_value = np.empty(0, np.int32), np.empty(0)
 
-    def write(self):
-        """Return the arrays of `gram`."""
-        pair_ptr, group_ptr = np.zeros((2, self.end - self.begin + 1), np.int64)
+    def write(self, Py_ssize_t first, Py_ssize_t last):
+        """Write the diagonal of samples first, ..., last - 1 and return their other arrays."""
+        cdef int64_t pair = self.n_pairs, group = self.n_groups, occurrence = self.n_occurrences
+        pair_ptr, group_ptr = np.zeros((2, last - first + 1), np.int64)
         cdef int64_t[::1] pairs = pair_ptr, groups = group_ptr
         cdef Py_ssize_t i
         with nogil:
-            for i in range(self.begin, self.end):
+            for i in range(first, last):
                 self.attributes.visit(i)
                 self.make_room()
                 self.write_sample(self.attributes, i)
-                pairs[i + 1 - self.begin] = self.n_pairs
-                groups[i + 1 - self.begin] = self.n_groups
+                pairs[i + 1 - first] = self.n_pairs - pair
+                groups[i + 1 - first] = self.n_groups - group
         return {
-            "diagonal": np.asarray(self.diagonal),
             "pair_ptr": pair_ptr,
-            "pair_offset": np.asarray(self.pair_offset[:self.n_pairs]),
-            "pair_value": np.asarray(self.pair_value[:self.n_pairs]),
+            "pair_offset": np.asarray(self.pair_offset[pair:self.n_pairs]),
+            "pair_value": np.asarray(self.pair_value[pair:self.n_pairs]),
             "group_ptr": group_ptr,
-            "occurrence_ptr": np.asarray(self.occurrence_ptr[:self.n_groups + 1]),
-            "occurrence_offset": np.asarray(self.occurrence_offset[:self.n_occurrences]),
-            "occurrence_value": np.asarray(self.occurrence_value[:self.n_occurrences]),
+            "occurrence_ptr": (
+                np.asarray(self.occurrence_ptr[group:self.n_groups + 1]) - occurrence),
+            "occurrence_offset": np.asarray(
+                self.occurrence_offset[occurrence:self.n_occurrences]),
+            "occurrence_value": np.asarray(self.occurrence_value[occurrence:self.n_occurrences]),
         }
 
     cdef int make_room(self) except -1 nogil:
@@ -209,7 +222,7 @@ cdef class GramMatrix:
                     self.before[e - attributes.first] = <int32_t> self.latest[a]
                     self.slot[e - attributes.first] = <int32_t> (t - begin)
                     self.latest[a] = e - attributes.first
-            self.diagonal[t - self.first_slot] = square
+            self.diagonal[t] = square
 
     cdef void pair_up(self, int64_t e, int64_t t, int64_t begin, int64_t first,
                       double value) noexcept nogil:
@@ -239,8 +252,8 @@ def _grown(view, n):
     return longer
 
 
-def joined(parts, n_jobs):
-    """Return the arrays of all samples from those that `gram` returns for stretches of them."""
+def _joined(parts, n_jobs):
+    """Return the arrays of all samples from those that `write` returns for stretches of them."""
     if len(parts) == 1:
         return parts[0]
     pointers = {name: _joined_ptr([part[name] for part in parts])
@@ -277,7 +290,7 @@ def row_sums(SampleAttributes attributes, const double[::1] tables):
     cdef const int64_t[::1] slot_ptr = attributes.slot_ptr
     n_samples = slot_ptr.shape[0] - 1
     squares, negative = np.zeros(n_samples), np.zeros(n_samples, bool)
-    cdef double[::1] squares_view = squares, sums = np.empty(attributes.most_entries())
+    cdef double[::1] squares_view = squares, sums = np.empty(attributes.most_entries)
     cdef unsigned char[::1] negative_view = negative.view(np.uint8)
     cdef Py_ssize_t i, a
     cdef int64_t s, e

@@ -27,6 +27,8 @@ OCCURRENCES = 8
 # Steps of all threads between two exchanges: no replicas of rows so rare that there would be more,
 # or more than a part of an epoch.
 MOST_STEPS, PART = 512, 1.0 / 16.0
+# How frequent a row is may be seen in so many samples.
+ENOUGH = 2048
 
 
 cdef class Replicas:
@@ -67,7 +69,7 @@ cdef class Replicas:
     def _choose_rows(self, k, Template template, n_threads):
         """Find the frequent rows of template k; return how many numbers they are."""
         _, width = template.weights
-        frequency = template.occurrences(n_threads) / self.problem.n_samples
+        frequency = template.frequencies(ENOUGH)
         bounds = OCCURRENCES / (n_threads * 2.0 ** np.arange(self.n_levels))
         rows = np.flatnonzero(frequency >= bounds[self.n_levels - 1])
         rows = rows[np.argsort(-frequency[rows], kind="stable")]

@@ -12,6 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
+# How many stretches `share` makes for each thread.
+STRETCHES = 16
+
 _kept = threading.local()
 
 
@@ -55,10 +58,33 @@ def _pool(n_threads):
 
 
 def spread(work, n, n_jobs):
-    """Return [work(first, last), ...] of stretches first, ..., last - 1 of range(n)."""
+    """Return [work(first, last), ...] of stretches first, ..., last - 1 of range(n), in order.
+
+    Every thread has one of them, always the same, so that sums are the same bit for bit.
+    """
+    return _in_threads(work, _stretches(n, max(1, min(n_jobs, n))))
+
+
+def share(work, n, n_jobs):
+    """Return [work(stretches), ...] of threads that take (first, last) from the same iterator.
+
+    Which thread will have which stretches of range(n) depends on how fast they are: one that starts
+    late, or has to wait for a processor, leaves more to the others.
+    """
     n_jobs = max(1, min(n_jobs, n))
-    if n_jobs == 1:
-        return [work(0, n)]
-    own, *others = pairwise(np.linspace(0, n, n_jobs + 1).astype(int).tolist())
+    stretches = iter(_stretches(n, 1 if n_jobs == 1 else min(n, STRETCHES * n_jobs)))
+    return _in_threads(work, [(stretches,)] * n_jobs)
+
+
+def _stretches(n, count):
+    """Return (first, last) of stretches of about the same length, which make up range(n)."""
+    return list(pairwise(np.linspace(0, n, count + 1).astype(int).tolist()))
+
+
+def _in_threads(work, arguments):
+    """Return [work(*args), ...], each in a thread of its own, the first in this one."""
+    own, *others = arguments
+    if not others:
+        return [work(*own)]
     with started(work, others) as futures:
         return [work(*own), *(future.result() for future in futures)]

@@ -88,20 +88,18 @@ cdef class DualState(State):
 
     def _rebuild_weights(self):
         """Make the weights conjugate to the slot marginals; return lam/2 ||w||^2."""
-        batch.conjugate_weights(self.problem, self.m, self.lam, self.w, self.n_jobs, self.spare)
-        penalty = self._penalty()
+        penalty = 0.5 * self.lam * batch.conjugate_weights(self.problem, self.m, self.lam, self.w,
+                                                           self.n_jobs, self.spare)
         if not np.isfinite(penalty):
             raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
                              "are too large")
         return penalty
 
-    def _penalty(self):
-        return 0.5 * self.lam * batch.squared_norm(self.w, self.n_jobs)
-
     def estimate(self):
         """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
         entropy = np.mean(self.problem.weights * self.entropies)
-        return entropy - self._penalty(), self.gaps.mean()
+        penalty = 0.5 * self.lam * batch.squared_norm(self.w, self.n_jobs)
+        return entropy - penalty, self.gaps.mean()
 
     def certify(self):
         """Rebuild w from the dual point and return its exact primal, dual and gap."""
