@@ -128,6 +128,10 @@ def test_passes_do_not_depend_on_threads(n_jobs):
     assert_allclose(norm2, one @ one, rtol=1e-12)
     assert_allclose(batch.conjugate_weights(problem, m, 0.1, many, n_jobs), norm2, rtol=1e-12)
     assert_allclose(one, many, rtol=1e-12, atol=1e-13)
+    for _ in range(5):  # the same threads sum the same
+        again = np.empty(problem.dim)
+        batch.conjugate_weights(problem, m, 0.1, again, n_jobs)
+        assert_array_equal(again, many)
     assert_array_equal(
         batch.losses_and_gaps(problem, w, m, entropies),
         batch.losses_and_gaps(problem, w, m, entropies, n_jobs),

@@ -1,8 +1,8 @@
 """Passes over all samples of a problem: conjugate weights, objectives, certificates.
 
 Weights and gradients are packed, see `Problem.pack`. The `n_jobs` threads of a pass share the
-samples; only those of `loss_and_gradient` have the same ones each time, so that L-BFGS can be
-repeated bit for bit.
+samples as they get ready; where they sum, each has the same stretch every time, so that gradients
+and certificates can be repeated bit for bit.
 """
 
 import numpy as np
@@ -173,38 +173,37 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
     check_length("m", m.shape[0], problem.n_slot_marginals)
     check_length("w", w.shape[0], problem.dim)
     cdef double scale = 1.0 / (lam * problem.n_samples)
-    n_jobs = min(n_jobs, problem.n_samples)
 
-    others = [] if spare is None else spare
-    while len(others) < n_jobs - 1:
-        others.append(memory.empty(problem.dim))
-    others = others[:n_jobs - 1]
-    free = [np.asarray(w), *others]
+    parts = [] if spare is None else spare
+    while len(parts) < n_jobs - 1:
+        parts.append(memory.empty(problem.dim))
+    free = list(parts)
 
-    def work(stretches):
-        part = free.pop()
+    def work(Py_ssize_t first, Py_ssize_t last):
+        part = np.asarray(w) if first == 0 else free.pop()
         part[:] = 0.0
-        _add_features(problem, m, scale, part, stretches)
+        _add_features(problem, m, scale, part, first, last)
+        return part
 
-    share(work, problem.n_samples, n_jobs)
+    _, *others = spread(work, problem.n_samples, n_jobs)
     return _sum_of_parts(w, others, n_jobs)
 
 
-def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w, stretches):
-    """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of stretches of samples to w."""
+def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
+                  Py_ssize_t first, Py_ssize_t last):
+    """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of samples first, ..., last - 1 to w."""
     cdef Workspace space = Workspace(problem)
     cdef const double *block
-    cdef Py_ssize_t first, last, i, j
-    for first, last in stretches:
-        with nogil:
-            for i in range(first, last):
-                block = &m[problem.attributes.slot_ptr[i]]
-                for j in range(problem.n_slots(i)):
-                    space.m[j] = -block[j]
-                problem.add_truth(i, 1.0, space.m)
-                if i + 1 < last:
-                    problem.prefetch_weights(i + 1, &w[0])
-                problem.add(i, scale * problem.weights[i], space.m, &w[0])
+    cdef Py_ssize_t i, j
+    with nogil:
+        for i in range(first, last):
+            block = &m[problem.attributes.slot_ptr[i]]
+            for j in range(problem.n_slots(i)):
+                space.m[j] = -block[j]
+            problem.add_truth(i, 1.0, space.m)
+            if i + 1 < last:
+                problem.prefetch_weights(i + 1, &w[0])
+            problem.add(i, scale * problem.weights[i], space.m, &w[0])
 
 
 def _sum_of_parts(double[::1] w, list others, int n_jobs):

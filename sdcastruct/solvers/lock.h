@@ -28,9 +28,12 @@ typedef struct {
     char after[LOCK_LINE];
 } Lock;
 
+/* Take the lock unless somebody has it; return whether that was so. */
+static inline int try_to_acquire(Lock *lock) { return LOCK_TAKE(&lock->word); }
+
 /* Whoever holds it is ready in microseconds, unless it runs Python or the system has stopped it. */
 static inline void acquire(Lock *lock) {
-    for (unsigned tries = 1; !LOCK_TAKE(&lock->word); tries++)
+    for (unsigned tries = 1; !try_to_acquire(lock); tries++)
         if (tries % 1000 == 0) LOCK_YIELD();
 }
 

@@ -180,7 +180,7 @@ cdef class OEGState(DualState):
         for j in range(n_slots):
             theta[j] = trial[j]
         kernels.axpy(1.0, space.m, m, n_slots)
-        self.add_to_weights(problem, i, -1.0 / lam_n, space.m, &self.w_view[0])
+        self.add_to_weights(problem, i, -1.0 / lam_n, space.m, &self.w_view[0], True)
         return eta
 
     cdef double gap_at(self, Problem problem, Workspace space, Py_ssize_t i,

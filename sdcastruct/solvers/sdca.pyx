@@ -262,7 +262,7 @@ cdef class SDCAState(DualState):
         cdef double log_z = 0.0, score = 0.0, gap, gamma, error, skew
         cdef Objective f
         cdef Segment segment
-        cdef bint rough
+        cdef bint rough, added
 
         if not self.sampler.compiled:
             problem.prefetch_weights(i, w)      # nobody has foreseen this sample
@@ -306,9 +306,11 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
-        # While the rows of w are near.
-        self.add_to_weights(problem, i, -gamma / lam_n, space.m, w)
+        # First the weights, while their rows are near, unless another thread is at them.
+        added = self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, False)
         mix(segment, gamma)
+        if not added:
+            self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, True)
         self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
         self.prefetch_weights(problem, space)

@@ -7,6 +7,7 @@ from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 cdef extern from "sdcastruct/solvers/lock.h" nogil:
     ctypedef struct Lock:
         pass
+    bint try_to_acquire(Lock *lock)
     void acquire(Lock *lock)
     void release(Lock *lock)
 
@@ -40,5 +41,5 @@ cdef class State:
     cdef int draw_several(self, Workspace space) except -1 nogil
     cdef Py_ssize_t draw(self) except -2 nogil
     cdef int add_to_weights(self, Problem problem, Py_ssize_t i, double scale, const double *m,
-                            double *w) except -1 nogil
+                            double *w, bint wait) except -1 nogil
     cdef bint loses_writes(self) noexcept nogil

@@ -232,20 +232,26 @@ cdef class State:
         return self.sampler.next(self.stream)
 
     cdef int add_to_weights(self, Problem problem, Py_ssize_t i, double scale, const double *m,
-                            double *w) except -1 nogil:
-        """Add scale E_m[F] to the weights; threads also exchange what they have added."""
-        if self.n_threads == 1:
-            return problem.add(i, scale, m, w)
-        if self.loses_writes():
+                            double *w, bint wait) except -1 nogil:
+        """Add scale E_m[F] to the weights; threads also exchange what they have added.
+
+        Returns whether that was done: if the caller has better to do than to `wait`, not while
+        another thread is at it.
+        """
+        if self.n_threads > 1:
+            if wait:
+                acquire(&self.weights_lock)
+            elif not try_to_acquire(&self.weights_lock):
+                return False
+            try:
+                if not self.loses_writes():
+                    problem.add(i, scale, m, w)
+                problem.attributes.exchange_weights()
+            finally:
+                release(&self.weights_lock)
+        if self.n_threads == 1 or self.loses_writes():
             problem.add(i, scale, m, w)
-        acquire(&self.weights_lock)
-        try:
-            if not self.loses_writes():
-                problem.add(i, scale, m, w)
-            problem.attributes.exchange_weights()
-        finally:
-            release(&self.weights_lock)
-        return 0
+        return True
 
     cdef bint loses_writes(self) noexcept nogil:
         """Return whether threads write the weights at once, so that some writes get lost."""
