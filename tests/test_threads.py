@@ -19,7 +19,7 @@ from sdcastruct import CRF, duality
 from sdcastruct.models import ChainModel, GraphModel
 from sdcastruct.models.clique import Clique
 from sdcastruct.problem import batch
-from sdcastruct.problem.threads import kept, share, spread, started
+from sdcastruct.problem.threads import STRETCHES, kept, share, spread, started
 from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
 from sdcastruct.solvers import LBFGS, SDCA
 
@@ -124,18 +124,31 @@ def test_passes_do_not_depend_on_threads(n_jobs):
     assert_array_equal(m, again)
     assert_array_equal(entropies, entropies_again)
     one, many = np.empty((2, problem.dim))
-    norm2 = batch.conjugate_weights(problem, m, 0.1, one)
-    assert_allclose(norm2, one @ one, rtol=1e-12)
-    assert_allclose(batch.conjugate_weights(problem, m, 0.1, many, n_jobs), norm2, rtol=1e-12)
+    batch.conjugate_weights(problem, m, 0.1, one)
+    batch.conjugate_weights(problem, m, 0.1, many, n_jobs)
     assert_allclose(one, many, rtol=1e-12, atol=1e-13)
-    for _ in range(5):  # the same threads sum the same
-        again = np.empty(problem.dim)
-        batch.conjugate_weights(problem, m, 0.1, again, n_jobs)
-        assert_array_equal(again, many)
     assert_array_equal(
         batch.losses_and_gaps(problem, w, m, entropies),
         batch.losses_and_gaps(problem, w, m, entropies, n_jobs),
     )
+
+
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_weights_that_threads_sum(n_jobs):
+    """More of them than fit into a cache; the same bit for bit each time."""
+    rng = np.random.default_rng(0)
+    X = [csr_array(rng.random((3, 9000)) * (rng.random((3, 9000)) < 0.01)) for _ in range(20)]
+    problem = ChainModel(n_states=3, n_features=9000).bind(X, [[0, 1, 2]] * 20)
+    m = rng.normal(size=problem.n_slot_marginals)
+    one, many, again = np.empty((3, problem.dim))
+    norm2 = batch.conjugate_weights(problem, m, 0.1, one)
+    assert_allclose(norm2, one @ one, rtol=1e-12)
+    norm2_of_many = batch.conjugate_weights(problem, m, 0.1, many, n_jobs)
+    assert_allclose(many, one, rtol=1e-12, atol=1e-13)
+    assert_allclose(norm2_of_many, norm2, rtol=1e-12)
+    for _ in range(5):
+        assert batch.conjugate_weights(problem, m, 0.1, again, n_jobs) == norm2_of_many
+        assert_array_equal(again, many)
 
 
 def test_samplers_and_junction_trees():
@@ -199,15 +212,38 @@ def test_threads_share_all_stretches(n, n_jobs):
 
 
 def test_a_slow_thread_leaves_more_to_the_others():
-    def work(stretches):
-        taken = []
-        for stretch in stretches:
-            taken.append(stretch)
-            time.sleep(0.01 if threading.current_thread() is threading.main_thread() else 0.0)
-        return len(taken)
+    both_have_one, all_taken = threading.Barrier(2, timeout=60), threading.Event()
 
-    slow, fast = share(work, 1000, 2)
-    assert 0 < slow < fast
+    def work(stretches):
+        next(stretches)
+        both_have_one.wait()
+        if threading.current_thread() is threading.main_thread():
+            all_taken.wait(60)
+        n_taken = 1 + len(list(stretches))
+        all_taken.set()
+        return n_taken
+
+    assert share(work, 1000, 2) == [1, 2 * STRETCHES - 1]
+
+
+def test_nobody_goes_on_with_a_pass_that_has_failed():
+    both_have_one, failed = threading.Barrier(2, timeout=60), threading.Event()
+    taken = []
+
+    def work(stretches):
+        taken.append(next(stretches))
+        both_have_one.wait()
+        if threading.current_thread() is threading.main_thread():
+            failed.wait(60)
+            time.sleep(0.1)
+            taken.extend(stretches)
+            return
+        failed.set()
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        share(work, 1000, 2)
+    assert len(taken) == 2
 
 
 @pytest.mark.parametrize("which", [0, 1])

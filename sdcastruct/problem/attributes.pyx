@@ -91,20 +91,18 @@ cdef class Template:
         places[:, 4] = self.arrays["occurrence_ptr"][groups]
         self.block.diagonal = <const double *> self.address("diagonal", np.float64)  # all is done
 
-    def frequencies(self, Py_ssize_t enough=INT32_MAX):
-        """Return how often each attribute occurs in a sample, shape (n_attributes,).
-
-        The mean is that of all samples, or of `enough` or some more from everywhere among them.
-        """
-        cdef Py_ssize_t n_samples = len(self.arrays["slot_ptr"]) - 1
-        cdef Py_ssize_t step = max(1, n_samples // enough), i
-        cdef int64_t e
-        counts = np.zeros(self.n_attributes, np.int32)
-        cdef int32_t[::1] view = counts
-        for i in range(0, n_samples, step):
-            for e in range(self.block.place[i].entry, self.block.place[i + 1].entry):
-                view[self.block.entry_row[e]] += 1
-        return counts / len(range(0, n_samples, step))
+    def frequencies(self, const int64_t[::1] samples):
+        """Return how often each attribute occurs in a sample, on average over some of them."""
+        counts = np.zeros(self.n_attributes, np.int64)
+        cdef int64_t[::1] view = counts
+        cdef Py_ssize_t k
+        cdef int64_t i, e
+        with nogil:
+            for k in range(samples.shape[0]):
+                i = samples[k]
+                for e in range(self.block.place[i].entry, self.block.place[i + 1].entry):
+                    view[self.block.entry_row[e]] += 1
+        return counts / samples.shape[0]
 
     def renumbered(self, const int32_t[::1] number, int n_jobs=1):
         """Return this template with row `number[r]` in the place of row r."""

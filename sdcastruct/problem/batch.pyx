@@ -1,8 +1,8 @@
 """Passes over all samples of a problem: conjugate weights, objectives, certificates.
 
-Weights and gradients are packed, see `Problem.pack`. The `n_jobs` threads of a pass share the
-samples as they get ready; where they sum, each has the same stretch every time, so that gradients
-and certificates can be repeated bit for bit.
+Weights and gradients are packed, see `Problem.pack`. Of the `n_jobs` threads of a pass,
+whoever is free takes the next stretch of samples; but passes that sum divide the samples always
+alike, so that sums are the same each time.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from sdcastruct.problem.threads import share, spread
 from sdcastruct.simd import memory
 
 # So many numbers of two arrays stay in the first cache.
-cdef Py_ssize_t NEAR = 2048
+cdef Py_ssize_t NEAR = 1024
 
 
 cdef int check_length(name, Py_ssize_t found, Py_ssize_t expected) except -1:

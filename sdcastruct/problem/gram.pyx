@@ -40,7 +40,7 @@ cdef class SampleAttributes:
     cdef const int32_t[::1] entry_row
     cdef const double[::1] entry_value
     cdef bint binary
-    cdef readonly Py_ssize_t most_entries   # of a sample, at least 1
+    cdef Py_ssize_t most_entries   # of a sample, at least 1
     # The number of each attribute at the last visit of a sample that has it, plus what was `base`
     # then, which is more than all such sums of earlier visits.
     cdef int32_t[::1] marks
@@ -136,7 +136,7 @@ cdef class GramMatrix:
         self.before, self.slot = np.empty((2, size), np.int32)
         self.pair_of = np.empty(np.diff(attributes.slot_ptr).max(initial=1), np.int64)
         # These grow: how much there will be is known sample by sample.
-        guess = attributes.entry_row.shape[0] // (4 * n_jobs)
+        guess = attributes.entry_row.shape[0] // (4 * max(1, n_jobs))
         self.pair_offset, self.pair_value = np.empty((guess, 2), np.int32), np.empty(guess)
         self.occurrence_ptr = np.zeros(1, np.int64)
         self.occurrence_offset, self.occurrence_value = np.empty(0, np.int32), np.empty(0)

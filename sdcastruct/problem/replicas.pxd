@@ -7,6 +7,8 @@ cdef class Replicas:
     cdef readonly list problems, threads
     # Replicas are exchanged after every step of a thread, on so many levels.
     cdef readonly Py_ssize_t n_levels
+    # The samples in which rows are counted.
+    cdef object counted
     # Of each template the numbers of its frequent rows, most frequent first.
     cdef readonly list rows
     cdef list templates

@@ -27,8 +27,8 @@ OCCURRENCES = 8
 # Steps of all threads between two exchanges: no replicas of rows so rare that there would be more,
 # or more than a part of an epoch.
 MOST_STEPS, PART = 512, 1.0 / 16.0
-# How frequent a row is may be seen in so many samples.
-ENOUGH = 2048
+# Rows are counted in so many samples, drawn at random if there are more.
+COUNTED = 2048
 
 
 cdef class Replicas:
@@ -54,6 +54,9 @@ cdef class Replicas:
         self.n_levels = max(1, most.bit_length())
         replicated = type(problem.attributes) is Attributes
         templates = problem.attributes.templates if replicated else []
+        n_counted = min(problem.n_samples, COUNTED)
+        rng = np.random.default_rng(0)
+        self.counted = np.sort(rng.choice(problem.n_samples, n_counted, replace=False))
         self.rows, self.templates = [], []
         self.starts = np.zeros(len(templates) + 1, np.intp)
         self.lengths = np.zeros((self.n_levels, len(templates)), np.intp)
@@ -69,7 +72,7 @@ cdef class Replicas:
     def _choose_rows(self, k, Template template, n_threads):
         """Find the frequent rows of template k; return how many numbers they are."""
         _, width = template.weights
-        frequency = template.frequencies(ENOUGH)
+        frequency = template.frequencies(self.counted)
         bounds = OCCURRENCES / (n_threads * 2.0 ** np.arange(self.n_levels))
         rows = np.flatnonzero(frequency >= bounds[self.n_levels - 1])
         rows = rows[np.argsort(-frequency[rows], kind="stable")]

@@ -60,7 +60,7 @@ def _pool(n_threads):
 def spread(work, n, n_jobs):
     """Return [work(first, last), ...] of stretches first, ..., last - 1 of range(n), in order.
 
-    Every thread has one of them, always the same, so that sums are the same bit for bit.
+    There is one for each thread, always the same, so that sums are the same bit for bit.
     """
     return _in_threads(work, _stretches(n, max(1, min(n_jobs, n))))
 
@@ -69,11 +69,21 @@ def share(work, n, n_jobs):
     """Return [work(stretches), ...] of threads that take (first, last) from the same iterator.
 
     Which thread will have which stretches of range(n) depends on how fast they are: one that starts
-    late, or has to wait for a processor, leaves more to the others.
+    late, or has to wait for a processor, leaves more to the others. When one fails, nobody takes
+    any more.
     """
     n_jobs = max(1, min(n_jobs, n))
     stretches = iter(_stretches(n, 1 if n_jobs == 1 else min(n, STRETCHES * n_jobs)))
-    return _in_threads(work, [(stretches,)] * n_jobs)
+
+    def work_or_stop():
+        try:
+            return work(stretches)
+        except BaseException:
+            for _ in stretches:
+                pass
+            raise
+
+    return _in_threads(work_or_stop, [()] * n_jobs)
 
 
 def _stretches(n, count):

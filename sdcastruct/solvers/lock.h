@@ -28,7 +28,7 @@ typedef struct {
     char after[LOCK_LINE];
 } Lock;
 
-/* Take the lock unless somebody has it; return whether that was so. */
+/* Take the lock unless somebody has it; return whether it was taken. */
 static inline int try_to_acquire(Lock *lock) { return LOCK_TAKE(&lock->word); }
 
 /* Whoever holds it is ready in microseconds, unless it runs Python or the system has stopped it. */

@@ -235,22 +235,24 @@ cdef class State:
                             double *w, bint wait) except -1 nogil:
         """Add scale E_m[F] to the weights; threads also exchange what they have added.
 
-        Returns whether that was done: if the caller has better to do than to `wait`, not while
-        another thread is at it.
+        Returns whether that was done. If the caller has better to do than to `wait`, nothing is
+        done while another thread is at it.
         """
-        if self.n_threads > 1:
-            if wait:
-                acquire(&self.weights_lock)
-            elif not try_to_acquire(&self.weights_lock):
-                return False
-            try:
-                if not self.loses_writes():
-                    problem.add(i, scale, m, w)
-                problem.attributes.exchange_weights()
-            finally:
-                release(&self.weights_lock)
-        if self.n_threads == 1 or self.loses_writes():
+        cdef bint alone = self.n_threads == 1, at_once = self.loses_writes()
+        if alone or at_once:
             problem.add(i, scale, m, w)
+        if alone:
+            return True
+        if wait or at_once:     # then the lock is for the exchange only
+            acquire(&self.weights_lock)
+        elif not try_to_acquire(&self.weights_lock):
+            return False
+        try:
+            if not at_once:
+                problem.add(i, scale, m, w)
+            problem.attributes.exchange_weights()
+        finally:
+            release(&self.weights_lock)
         return True
 
     cdef bint loses_writes(self) noexcept nogil:
