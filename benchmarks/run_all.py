@@ -13,10 +13,11 @@ leave the machine alone. The parts:
 time     seconds until P(w) is within 1e-1, ..., 1e-4 of the optimum P*, which SDCA certifies to
          1e-6, and peak memory of the whole process, Python and the imports of all trainers, about
          150 MB, included; trainers take turns (what their clocks include: suite/trainers.py)
-threads  seconds of `solve` until a relative gap of 1e-3 is certified, one and two threads. A
-         virtual machine may have less than two processors: a run is repeated, up to six times,
-         while more than 2 % of their time is stolen by others, and the run with the least counts,
-         whatever its seconds
+threads  seconds of `solve` until a relative gap of 1e-3 is certified, one and two threads in turn
+         in one process. A virtual machine may have less than two processors: the pair is repeated,
+         up to six times, while more than 2 % of their time is stolen by others, and the pair with
+         the least counts, whatever its seconds. Others that use the same caches and cores are seen
+         by nobody: take --repeats 9 or more
 storage  memory and seconds until 1e-4 is certified, marginals in float64 and float32
 mapped   the same until 1e-3, marginals in memory, and mapped from a file with no more resident
          memory of the whole process than half of their size (Linux; on few sentences the rest of

@@ -100,24 +100,40 @@ def test_trainers_have_one_optimum(name, small):
 
 def test_certified_sdca(small):
     path, optimum = small
+    started = time.perf_counter()
     found = measure(trainers.certified_sdca, path, 1e-5).columns
+    elapsed = time.perf_counter() - started
     assert found.dual[0] <= optimum * (1 + 1e-9)
     assert found.primal[0] - found.dual[0] <= 1e-5 * found.primal[0]
-    assert 0.0 <= found.stolen[0] <= 2.0 * os.cpu_count()
+    assert 0.0 <= found.stolen[0] * found.seconds[0] <= os.cpu_count() * elapsed
 
 
 def test_disturbed_runs_are_repeated(tmp_path, monkeypatch):
-    stolen = iter([0.5, 0.1, 0.3, 0.0])
+    stolen = iter([[0.0, 0.5], [0.1, 0.0], [0.3, 0.2], [0.0, 0.3], [0.0, 0.0]])
 
     def record(task, name, *arguments, **settings):
-        columns = Bunch(stolen=[next(stolen)], name=name)
-        return Bunch(columns=columns)
+        return Bunch(columns=Bunch(stolen=np.array(next(stolen)), name=name))
 
     laboratory = Laboratory(tmp_path, None, repeats=2, slow_repeats=1)
     monkeypatch.setattr(laboratory, "record", record)
     monkeypatch.setattr(laboratory, "corpus", lambda task: None)
-    found = laboratory.certified("OCR", {"a": {}}, 1e-3, "run", attempts=3)
-    assert [r.columns.name for r in found["a"]] == ["run-a-0-1", "run-a-1-0"]
+    monkeypatch.setattr("suite.laboratory.ATTEMPTS", 4)
+    found = [r.columns.name for r in laboratory.threads("OCR")]
+    assert found == ["certified-threads-0-1", "certified-threads-1-0"]
+
+
+def test_certified_sdca_with_threads_in_turn(small):
+    path, _ = small
+    train = partial(trainers.certified_sdca, n_jobs=(2, 1), owned=2.0)
+    found = measure(train, path, 1e-5)
+    assert_array_equal(found.columns.n_jobs, [2, 1])
+    assert (found.columns.primal - found.columns.dual <= 1e-5 * found.columns.primal).all()
+    found.columns.seconds = np.array([2.0, 3.0])
+    again = Record({}, Bunch(**{**found.columns, "seconds": np.array([4.0, 8.0])}))
+    head, row = tables.threads({"OCR": [found, again]})
+    assert row[1:5] == ("5.5 s", "3 s", "1.75", "1.62 to 1.88")
+    assert row[-1] == 2
+    assert len(head) == len(row)
 
 
 def count(report, last, pause=0.0):

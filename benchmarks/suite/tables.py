@@ -62,20 +62,25 @@ def _ratio(needed, name, reference):
 
 
 def threads(found):
-    """Return seconds to the same certified gap by number of threads, {task: {n: records}}."""
-    counts = list(next(iter(found.values())))
-    heads = [f"{n} thread{'s' * (n > 1)}" for n in counts]
+    """Return seconds to the same certified gap by number of threads, {task: records}."""
+    counts = sorted(next(iter(found.values()))[0].columns.n_jobs)
+    heads = ["1 thread" if n == 1 else f"{n:g} threads" for n in counts]
     more = [f"{what}, {head}" for what in ("epochs", "stolen") for head in heads]
-    rows = [("task", *heads, "ratio", *more, "runs")]
+    rows = [("task", *heads, "ratio", "ratios of half of the runs", *more, "runs")]
     for task, records in found.items():
-        taken = {n: np.array([r.columns.seconds[0] for r in records[n]]) for n in counts}
-        shown = [_number(np.median(taken[n]), " s") for n in counts]
-        ratio = np.median(taken[counts[0]] / taken[counts[-1]])
-        epochs = [np.median([r.columns.n_epochs[0] for r in records[n]]) for n in counts]
-        stolen = [np.median([r.columns.stolen[0] for r in records[n]]) for n in counts]
-        shown += [f"{ratio:.2f}", *(f"{count:g}" for count in epochs)]
-        shown += [f"{share:.1%}" for share in stolen]
-        rows.append((task, *shown, len(records[counts[0]])))
+        in_order = [np.argsort(record.columns.n_jobs) for record in records]
+
+        def column(name, records=records, in_order=in_order):
+            return np.array([r.columns[name][k] for r, k in zip(records, in_order, strict=True)])
+
+        seconds = column("seconds")
+        ratios = seconds[:, 0] / seconds[:, -1]
+        low, high = np.quantile(ratios, (0.25, 0.75))
+        shown = [_number(x, " s") for x in np.median(seconds, axis=0)]
+        shown += [f"{np.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"]
+        shown += [f"{count:g}" for count in np.median(column("n_epochs"), axis=0)]
+        shown += [f"{share:.1%}" for share in np.median(column("stolen"), axis=0)]
+        rows.append((task, *shown, len(records)))
     return rows
 
 

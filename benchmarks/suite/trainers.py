@@ -60,40 +60,48 @@ def sdca(report, path, goal, n_jobs=1, **options):
 
 
 def certified_sdca(
-    report, path, tol, n_jobs=1, resident=None, owned=0.0, random_state=0, **options
+    report, path, tol, n_jobs=(1,), resident=None, owned=0.0, random_state=0, **options
 ):
-    """Train until the relative gap `tol` is certified; the seconds are those of all of `solve`.
+    """Train until the relative gap `tol` is certified, with each number of threads in turn.
 
-    `stolen` is what others have taken meanwhile from all processors of this virtual machine, as a
-    part of the time of those that were used.
+    The seconds are those of all of `solve`. `stolen` is what others have taken meanwhile from all
+    processors of this virtual machine, as a part of the time of those that were used.
 
     With `resident`, the marginals are mapped from a file and the process may have no more memory
     than this part of their size. With `owned`, it has touched memory of so many times their size
     before.
     """
-    problem = corpus.load(path).bind()
+    dual_bytes = 8 * corpus.load(path).bind().n_marginals
     limit = nullcontext()
     if owned:
-        own_memory(owned * 8 * problem.n_marginals)
+        own_memory(owned * dual_bytes)
     if resident is not None:
         options["dual_folder"] = Path(path).parent
-        limit = resident_limit(Path(path).parent, resident * 8 * problem.n_marginals)
+        limit = resident_limit(Path(path).parent, resident * dual_bytes)
     solver = SDCA(sampler=Gap(non_uniformity=0.8), random_state=random_state, **options)
     with limit:
-        stolen, started = stolen_seconds(), time.perf_counter()
-        result = solver.solve(problem, tol=tol, max_epochs=MAX_EPOCHS, n_jobs=n_jobs)
-        seconds = time.perf_counter() - started
-        stolen = stolen_seconds() - stolen
+        for n in n_jobs:
+            problem = corpus.load(path).bind()
+            report(n_jobs=n, **_certified_run(solver, problem, tol, n))
+            del problem
+
+
+def _certified_run(solver, problem, tol, n_jobs):
+    """Return the numbers of a run; its memory is free for the next one then."""
+    stolen, started = stolen_seconds(), time.perf_counter()
+    result = solver.solve(problem, tol=tol, max_epochs=MAX_EPOCHS, n_jobs=n_jobs)
+    seconds = time.perf_counter() - started
+    stolen = stolen_seconds() - stolen
     if not result.converged:
-        raise RuntimeError(f"{path}: relative gap {result.relative_gap:.1e}, expected {tol:.0e}")
-    report(
-        seconds=seconds,
-        primal=result.primal,
-        dual=result.dual,
-        n_epochs=result.n_epochs,
-        stolen=stolen / (n_jobs * seconds),
-        dual_bytes=result.state.alpha.nbytes,
-    )
+        raise RuntimeError(f"{solver}: relative gap {result.relative_gap:.1e}, expected {tol:.0e}")
+    return {
+        "seconds": seconds,
+        "primal": result.primal,
+        "dual": result.dual,
+        "n_epochs": result.n_epochs,
+        "stolen": stolen / (n_jobs * seconds),
+        "dual_bytes": result.state.alpha.nbytes,
+    }
 
 
 def train_crfsuite(report, path, goal, algorithm, max_iterations):
