@@ -71,7 +71,8 @@ def certified_sdca(
     than this part of their size. With `owned`, it has touched memory of so many times their size
     before.
     """
-    dual_bytes = 8 * corpus.load(path).bind().n_marginals
+    problem = corpus.load(path).bind()
+    dual_bytes = 8 * problem.n_marginals
     limit = nullcontext()
     if owned:
         own_memory(owned * dual_bytes)
@@ -80,10 +81,10 @@ def certified_sdca(
         limit = resident_limit(Path(path).parent, resident * dual_bytes)
     solver = SDCA(sampler=Gap(non_uniformity=0.8), random_state=random_state, **options)
     with limit:
-        for n in n_jobs:
-            problem = corpus.load(path).bind()
+        for k, n in enumerate(n_jobs):
+            if k > 0:  # the last run has left in it what norms need
+                problem = corpus.load(path).bind()
             report(n_jobs=n, **_certified_run(solver, problem, tol, n))
-            del problem
 
 
 def _certified_run(solver, problem, tol, n_jobs):
