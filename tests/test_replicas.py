@@ -73,11 +73,10 @@ def test_frequent_rows_have_replicas_most_frequent_first(words):
 
 
 def test_rows_are_counted_in_some_samples(words, monkeypatch):
-    monkeypatch.setattr(replicas, "COUNTED", 200)
-    everywhere = frequencies(words)
+    monkeypatch.setattr(replicas, "COUNTED", 1)
     found = replicas.Replicas(words, 2).rows[0]
-    assert found.size > 5
-    assert (np.diff(everywhere[found]) <= 0.1).all()  # about as frequent as they are taken for
+    assert found.size > 0
+    assert any(set(found) == set(np.flatnonzero(frequencies(words, [i]))) for i in range(800))
 
 
 @pytest.mark.parametrize("which", [range(800), [0], [799], range(3, 800, 7)])

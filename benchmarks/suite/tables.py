@@ -68,20 +68,22 @@ def threads(found):
     more = [f"{what}, {head}" for what in ("epochs", "stolen") for head in heads]
     rows = [("task", *heads, "ratio", "ratios of half of the runs", *more, "runs")]
     for task, records in found.items():
-        in_order = [np.argsort(record.columns.n_jobs) for record in records]
-
-        def column(name, records=records, in_order=in_order):
-            return np.array([r.columns[name][k] for r, k in zip(records, in_order, strict=True)])
-
-        seconds = column("seconds")
+        seconds, epochs, stolen = (
+            _by_threads(records, name) for name in ("seconds", "n_epochs", "stolen")
+        )
         ratios = seconds[:, 0] / seconds[:, -1]
         low, high = np.quantile(ratios, (0.25, 0.75))
         shown = [_number(x, " s") for x in np.median(seconds, axis=0)]
         shown += [f"{np.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"]
-        shown += [f"{count:g}" for count in np.median(column("n_epochs"), axis=0)]
-        shown += [f"{share:.1%}" for share in np.median(column("stolen"), axis=0)]
+        shown += [f"{count:g}" for count in np.median(epochs, axis=0)]
+        shown += [f"{share:.1%}" for share in np.median(stolen, axis=0)]
         rows.append((task, *shown, len(records)))
     return rows
+
+
+def _by_threads(records, name):
+    """Return a column of all records, a row for each, ordered by the number of threads."""
+    return np.array([r.columns[name][np.argsort(r.columns.n_jobs)] for r in records])
 
 
 def storage(found):

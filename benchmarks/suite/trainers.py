@@ -82,7 +82,7 @@ def certified_sdca(
     solver = SDCA(sampler=Gap(non_uniformity=0.8), random_state=random_state, **options)
     with limit:
         for k, n in enumerate(n_jobs):
-            if k > 0:  # the last run has left in it what norms need
+            if k > 0:  # another one, because `solve` leaves the norms' part of the work in it
                 problem = corpus.load(path).bind()
             report(n_jobs=n, **_certified_run(solver, problem, tol, n))
 

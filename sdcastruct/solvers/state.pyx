@@ -238,12 +238,12 @@ cdef class State:
         Returns whether that was done. If the caller has better to do than to `wait`, nothing is
         done while another thread is at it.
         """
-        cdef bint alone = self.n_threads == 1, at_once = self.loses_writes()
-        if alone or at_once:
+        cdef bint at_once = self.loses_writes()     # then the lock is for the exchange only
+        if self.n_threads == 1 or at_once:
             problem.add(i, scale, m, w)
-        if alone:
+        if self.n_threads == 1:
             return True
-        if wait or at_once:     # then the lock is for the exchange only
+        if wait or at_once:
             acquire(&self.weights_lock)
         elif not try_to_acquire(&self.weights_lock):
             return False
