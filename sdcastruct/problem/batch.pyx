@@ -10,8 +10,10 @@ import numpy as np
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport entropy_of, mix_with_vertex
-from sdcastruct.problem.problem cimport Problem, Truth, Workspace
+from sdcastruct.problem.problem cimport Problem
 from sdcastruct.problem.stored cimport StoredMarginals
+from sdcastruct.problem.truth cimport Truth
+from sdcastruct.problem.workspace cimport Workspace
 from sdcastruct.simd.kernels cimport kernels
 
 from sdcastruct.problem.threads import share, spread
@@ -72,7 +74,7 @@ def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1):
 
     def work(stretches):
         cdef Truth labels = problem.labels
-        cdef Workspace space = Workspace(problem)
+        cdef Workspace space = problem.workspace()
         cdef double log_z = 0.0
         cdef Py_ssize_t first, last, i, j
         for j in range(problem.attributes.max_slots):
@@ -105,7 +107,7 @@ def marginals(Problem problem, const double[::1] w, out=None, int n_jobs=1):
     cdef StoredMarginals alpha = _stored(problem, out)
 
     def work(stretches):
-        cdef Workspace space = Workspace(problem)
+        cdef Workspace space = problem.workspace()
         cdef double log_z = 0.0
         cdef Py_ssize_t first, last, i
         for first, last in stretches:
@@ -139,7 +141,7 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
     check_length("entropies", entropies.shape[0], problem.n_samples)
 
     def work(stretches):
-        cdef Workspace space = Workspace(problem)
+        cdef Workspace space = problem.workspace()
         cdef const double *mu
         cdef Py_ssize_t first, last, i
         for first, last in stretches:
@@ -192,7 +194,7 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
 def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
                   Py_ssize_t first, Py_ssize_t last):
     """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of samples first, ..., last - 1 to w."""
-    cdef Workspace space = Workspace(problem)
+    cdef Workspace space = problem.workspace()
     cdef const double *block
     cdef Py_ssize_t i, j
     with nogil:
@@ -231,7 +233,7 @@ def losses(Problem problem, const double[::1] w):
     check_length("w", w.shape[0], problem.dim)
     out = np.empty(problem.n_samples)
     cdef double[::1] view = out
-    cdef Workspace space = Workspace(problem)
+    cdef Workspace space = problem.workspace()
     cdef double log_z = 0.0
     cdef Py_ssize_t i
     with nogil:
@@ -249,7 +251,7 @@ def infer_each(Problem problem, const double[::1] w, samples=None):
         np.arange(problem.n_samples) if samples is None else np.asarray(samples, np.int64))
     out = np.empty(which.shape[0])
     cdef double[::1] view = out
-    cdef Workspace space = Workspace(problem)
+    cdef Workspace space = problem.workspace()
     cdef Py_ssize_t k, upcoming
     for k in range(which.shape[0]):
         problem.check_index(which[k])
@@ -269,7 +271,7 @@ def decode(Problem problem, const double[::1] w):
     labels = np.empty(ends[len(ends) - 1], np.int64)
     cdef int64_t[::1] view = labels
     cdef const int64_t[::1] first = ends - n_nodes
-    cdef Workspace space = Workspace(problem)
+    cdef Workspace space = problem.workspace()
     cdef Py_ssize_t i
     with nogil:
         for i in range(problem.n_samples):
@@ -296,7 +298,7 @@ def infer_slots(Problem problem, const double[::1] theta, double[::1] m):
     check_length("m", m.shape[0], problem.n_slot_marginals)
     out = np.empty(problem.n_samples)
     cdef double[::1] view = out
-    cdef Workspace space = Workspace(problem)
+    cdef Workspace space = problem.workspace()
     cdef int64_t first
     cdef Py_ssize_t i
     with nogil:
@@ -322,7 +324,7 @@ def loss_and_gradient(Problem problem, const double[::1] w, int n_jobs=1):
 def _add_gradients(Problem problem, const double[::1] w, Py_ssize_t first, Py_ssize_t last,
                    double[::1] gradient):
     """Add the gradients of samples first, ..., last - 1; return the sum of their losses."""
-    cdef Workspace space = Workspace(problem)
+    cdef Workspace space = problem.workspace()
     cdef double log_z = 0.0, total = 0.0
     cdef Py_ssize_t i
     with nogil:
@@ -351,7 +353,7 @@ def losses_and_gaps(Problem problem, const double[::1] w, const double[::1] m,
     cdef double[::1] loss_view = loss, gap_view = gap
 
     def work(stretches):
-        cdef Workspace space = Workspace(problem)
+        cdef Workspace space = problem.workspace()
         cdef double log_z = 0.0, score
         cdef Py_ssize_t first, last, i
         for first, last in stretches:

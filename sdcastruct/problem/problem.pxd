@@ -1,15 +1,12 @@
 from libc.stdint cimport int64_t
 
-from sdcastruct.entropy cimport Product, Runs, Segment
+from sdcastruct.entropy cimport Runs, Segment
 from sdcastruct.inference.engine cimport Engine
 from sdcastruct.problem.attributes cimport Attributes
 from sdcastruct.problem.regions cimport Regions
-from sdcastruct.simd.ahead cimport Ahead
+from sdcastruct.problem.truth cimport Truth
+from sdcastruct.problem.workspace cimport Workspace
 from sdcastruct.simd.kernels cimport Storage
-
-
-cdef class Truth:
-    cdef const int64_t[::1] region_ptr, region, slot_ptr, slot
 
 
 cdef class Problem:
@@ -48,30 +45,3 @@ cdef class Problem:
     cdef int check_labelled(self) except -1
     cdef double truth_score(self, Py_ssize_t i, const double *theta) noexcept nogil
     cdef void add_truth(self, Py_ssize_t i, double scale, double *m) noexcept nogil
-
-
-# Most samples that a thread draws at once.
-cdef enum:
-    MOST_AHEAD = 8
-
-
-cdef class Workspace:
-    cdef double[::1] memory
-    cdef double *theta
-    cdef double *beta
-    cdef double *m
-    cdef double *scratch
-    cdef Product *products
-    # What will be needed after `expect_into`: the block of the dual point, or nothing.
-    cdef Ahead ahead
-    # Whether part of beta is still factors in the scratch memory, see `Engine.expect`.
-    cdef bint factored
-    # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.
-    cdef int64_t n_updates, n_oracle_calls, n_evaluations
-    # The sample of the next step, and whether that was asked for during the present one.
-    cdef Py_ssize_t upcoming
-    cdef bint told
-    # Of a thread beside others: samples that were drawn, how many of them have been returned, and
-    # the sample that it is at.
-    cdef Py_ssize_t[MOST_AHEAD] drawn
-    cdef Py_ssize_t n_drawn, n_returned, present

@@ -21,35 +21,9 @@ import hashlib
 import numpy as np
 
 from libc.math cimport isfinite
-from libc.stdlib cimport free, malloc
 
 from sdcastruct.simd.ahead cimport ask, share_out
 from sdcastruct.simd.kernels cimport kernels
-
-from sdcastruct.simd import memory
-
-
-cdef class Truth:
-    """True labellings: where they are 1 among the marginals mu_i and among the scores theta_i.
-
-    Parameters
-    ----------
-    region_ptr, slot_ptr : int64 arrays of shape (n_samples + 1,)
-    region, slot : int64 arrays
-        Sample i is 1 at region[region_ptr[i]], ..., region[region_ptr[i+1] - 1] of mu_i, and
-        likewise for its slots; a slot that several tables share may occur more than once.
-    """
-
-    def __init__(self, region_ptr, region, slot_ptr, slot):
-        self.region_ptr, self.region = region_ptr, region
-        self.slot_ptr, self.slot = slot_ptr, slot
-
-    def add_to(self, digest):
-        """Feed everything to a hash."""
-        digest.update(np.asarray(self.region_ptr).tobytes())
-        digest.update(np.asarray(self.region).tobytes())
-        digest.update(np.asarray(self.slot_ptr).tobytes())
-        digest.update(np.asarray(self.slot).tobytes())
 
 
 cdef class Problem:
@@ -213,6 +187,10 @@ cdef class Problem:
         """Return this problem for a model that lays its weights out in another order."""
         return Problem(self.attributes, self.regions, self.engine, self.labels, self.weights, order)
 
+    def workspace(self):
+        """Return memory for steps on any sample; every thread needs its own."""
+        return Workspace(self.attributes, self.regions, self.engine)
+
     def pack(self, w):
         """Return weights in the order of the model as they are packed."""
         return w if self.order is None else np.asarray(w)[self.order]
@@ -307,7 +285,7 @@ cdef class Problem:
         m = np.empty(self.n_slots(i))
         cdef double[::1] view = m
         cdef double log_z = 0.0
-        self.expect_into(i, &scores[0], &view[0], &log_z, Workspace(self))
+        self.expect_into(i, &scores[0], &view[0], &log_z, self.workspace())
         return m, log_z
 
     def calibrate(self, Py_ssize_t i, mu):
@@ -402,27 +380,6 @@ cdef class Problem:
         largest, negative = self.attributes.largest_norms2(self.regions.tables_per_slot(slot_ptr))
         radii = truth + largest + np.where(negative, 2.0 * np.sqrt(truth * largest), 0.0)
         return radii * self.weights
-
-
-cdef class Workspace:
-    """Memory for one step on any sample of a problem; one per thread."""
-
-    def __cinit__(self, Problem problem):
-        self.products = <Product *> malloc(max(1, problem.engine.max_products) * sizeof(Product))
-        if self.products == NULL:
-            raise MemoryError
-
-    def __init__(self, Problem problem):
-        cdef Py_ssize_t slots = memory.whole_lines(problem.attributes.max_slots)
-        cdef Py_ssize_t regions = memory.whole_lines(problem.regions.max_regions)
-        self.memory = memory.empty(2 * slots + regions + problem.engine.scratch_size)
-        self.theta = &self.memory[0]
-        self.m = self.theta + slots
-        self.beta = self.m + slots
-        self.scratch = self.beta + regions
-
-    def __dealloc__(self):
-        free(self.products)
 
 
 def _weights(weights, Py_ssize_t n_samples):

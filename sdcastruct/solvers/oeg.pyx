@@ -29,7 +29,8 @@ import numpy as np
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
 
-from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.problem.problem cimport Problem
+from sdcastruct.problem.workspace cimport Workspace
 from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 

@@ -36,7 +36,8 @@ import numpy as np
 from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 
-from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.problem.problem cimport Problem
+from sdcastruct.problem.workspace cimport Workspace
 from sdcastruct.samplers.trees cimport MaxTree, SumTree
 from sdcastruct.solvers.state cimport State
 

@@ -28,8 +28,9 @@ from sdcastruct.entropy cimport (
     quadratic_start,
     search,
 )
-from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.problem.problem cimport Problem
 from sdcastruct.problem.stored cimport StoredMarginals
+from sdcastruct.problem.workspace cimport Workspace
 from sdcastruct.simd.ahead cimport ahead_of
 from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState

@@ -1,7 +1,8 @@
 from libc.stdint cimport int64_t
 
-from sdcastruct.problem.problem cimport Problem, Workspace
+from sdcastruct.problem.problem cimport Problem
 from sdcastruct.problem.replicas cimport Replicas
+from sdcastruct.problem.workspace cimport Workspace
 from sdcastruct.samplers.sampler cimport RandomStream, Sampler
 
 cdef extern from "sdcastruct/solvers/lock.h" nogil:

@@ -15,7 +15,7 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 
-from sdcastruct.problem.problem cimport MOST_AHEAD
+from sdcastruct.problem.workspace cimport MOST_AHEAD
 
 from sdcastruct.problem.threads import started
 from sdcastruct.solvers import checkpoint
@@ -60,7 +60,7 @@ cdef class State:
             raise RuntimeError(
                 f"{type(sampler).__name__}.reset must call super().reset(problem, lam)")
         self.stream = RandomStream(generator(solver.random_state))
-        self.space = Workspace(problem)
+        self.space = problem.workspace()
         self.spaces = []
         self.busy = np.zeros(problem.n_samples, np.int8)
 
@@ -129,7 +129,7 @@ cdef class State:
         if not self.solver.threads:
             raise ValueError(f"n_jobs={self.n_jobs}: expected 1 for {type(self.solver).__name__}")
         while len(self.spaces) < self.n_threads:
-            self.spaces.append(Workspace(self.problem))
+            self.spaces.append(self.problem.workspace())
         if self.replicas is None or len(self.replicas.problems) != self.n_threads:
             self.replicas = Replicas(self.problem, self.n_threads)
         self.replicas.begin(self.w)
