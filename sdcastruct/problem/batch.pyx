@@ -8,6 +8,7 @@ alike, so that sums are the same each time.
 import numpy as np
 
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 from sdcastruct.entropy cimport entropy_of, mix_with_vertex
 from sdcastruct.problem.problem cimport Problem
@@ -182,10 +183,11 @@ def conjugate_weights(Problem problem, const double[::1] m, double lam, double[:
     free = list(parts)
 
     def work(Py_ssize_t first, Py_ssize_t last):
-        part = np.asarray(w) if first == 0 else free.pop()
-        part[:] = 0.0
+        cdef double[::1] part = w if first == 0 else free.pop()
+        with nogil:
+            memset(&part[0], 0, part.shape[0] * sizeof(double))
         _add_features(problem, m, scale, part, first, last)
-        return part
+        return np.asarray(part)
 
     _, *others = spread(work, problem.n_samples, n_jobs)
     return _sum_of_parts(w, others, n_jobs)

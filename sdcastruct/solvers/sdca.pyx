@@ -310,10 +310,10 @@ cdef class SDCAState(DualState):
         # First the weights, while their rows are near, unless another thread is at them.
         added = self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, False)
         mix(segment, gamma)
-        if not added:
-            self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, True)
         self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
+        if not added:
+            self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, True)
         self.prefetch_weights(problem, space)
         space.n_updates += 1
         space.n_oracle_calls += 1
