@@ -318,7 +318,7 @@ def test_the_certified_dual_is_that_of_joint_distributions(name, solver, source,
 )
 def test_certified_means_certified(name, solver, source, lam, seed, tol):
     data = source.draw(STRUCTURES[name])
-    result = solver.make(seed).solve(data.problem, lam=lam, tol=tol, max_epochs=500)
+    result = solver.make(seed).solve(data.problem, lam=lam, tol=tol, max_epochs=3000)
     tolerance = ROUNDING * 10 * magnitude(data, result.w, lam)
     primal = data.joint.primal(result.w, lam)
     assert_allclose(result.primal, primal, rtol=0, atol=tolerance)
