@@ -155,6 +155,7 @@ def test_all_that_is_kept_belongs_to_theta(data, lam, seed):
         assert_allclose(m, problem.gather(i, mu), rtol=0, atol=size)
     alpha = dual_point(state)
     assert_allclose(state.w, duality.w_hat(problem, alpha, lam), rtol=0, atol=size)
+    assert_allclose(state.norm2, state.w @ state.w, rtol=1e-9, atol=size / lam)
     certificate = state.certify()
     assert_allclose(certificate.primal, duality.primal(problem, state.w, lam), rtol=0, atol=size)
     assert_allclose(certificate.dual, duality.dual(problem, alpha, lam), rtol=0, atol=size)

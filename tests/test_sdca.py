@@ -100,6 +100,7 @@ def test_weights_stay_conjugate_and_gaps_are_block_gaps(data, lam, seed):
     scale = 1 + max(np.abs(sample.psi).max() for sample in data.joint.samples)
     conjugate = duality.w_hat(data.problem, state.alpha, lam)
     assert_allclose(state.w, conjugate, rtol=0, atol=ROUNDING * 10 * scale / lam)
+    assert_allclose(state.norm2, state.w @ state.w, rtol=1e-9, atol=ROUNDING * (scale / lam) ** 2)
     expected = [
         duality.entropy(data.problem.counting(i), state.alpha[data.problem.block(i)])
         for i in range(len(data.joint))

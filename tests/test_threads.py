@@ -18,7 +18,7 @@ from strategies import chains, lambdas
 from sdcastruct import CRF, duality
 from sdcastruct.models import ChainModel, GraphModel
 from sdcastruct.models.clique import Clique
-from sdcastruct.problem import batch
+from sdcastruct.problem import attributes, batch
 from sdcastruct.problem.threads import STRETCHES, kept, share, spread, started
 from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
 from sdcastruct.solvers import LBFGS, SDCA
@@ -46,6 +46,40 @@ def test_certificates_are_exact(data, lam, n_jobs):
     assert_allclose(result.w, duality.w_hat(problem, alpha, lam), rtol=1e-9, atol=1e-9)
     assert_allclose(result.primal, duality.primal(problem, result.w, lam), rtol=1e-9, atol=1e-9)
     assert_allclose(result.dual, duality.dual(problem, alpha, lam), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_estimates_beside_other_threads(n_jobs):
+    """They miss what others do during a step, which is little; a certificate makes up for it."""
+    state = SDCA(random_state=0).init(letters(60), 0.02, n_jobs=n_jobs)
+    for _ in range(20):
+        state.epoch()
+    dual, _ = state.estimate()
+    certificate = state.certify()
+    assert_allclose(dual, certificate.dual, rtol=0.05)
+    assert_allclose(state.norm2, state.w @ state.w, rtol=1e-12)
+    assert_allclose(state.estimate()[0], certificate.dual, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_the_start_does_not_depend_on_threads(n_jobs):
+    problem = letters(30)
+    one, many = (SDCA().init(letters(30), 0.1, n_jobs=jobs) for jobs in (1, n_jobs))
+    assert_allclose(many.w, one.w, rtol=1e-12, atol=1e-13)
+    assert_allclose(many.norm2, one.norm2, rtol=1e-12)
+    for name in ("alpha", "m", "entropies"):
+        assert_array_equal(getattr(many, name), getattr(one, name))
+    m = np.random.default_rng(0).random(problem.attributes.slot_ptr[1])
+    assert many.problem.features_norm2(0, m) == one.problem.features_norm2(0, m)
+
+
+def test_norms_that_fail_beside_the_start(monkeypatch):
+    def no_room(*args):
+        raise MemoryError("no room for norms")
+
+    monkeypatch.setattr(attributes, "gram", no_room)
+    with pytest.raises(MemoryError, match="no room for norms"):
+        SDCA().init(letters(30), 0.1, n_jobs=2)
 
 
 def test_the_dual_point_stays_feasible():

@@ -38,19 +38,12 @@ cdef int score_in_turn(Problem problem, Py_ssize_t i, Py_ssize_t upcoming, const
     return problem.score_into(i, w, theta)
 
 
-def squared_norm(const double[::1] x, int n_jobs=1):
+def squared_norm(const double[::1] x):
     """Return ||x||^2.
 
     NumPy's products may start threads of a BLAS, which go on spinning beside ours.
     """
-    def work(Py_ssize_t first, Py_ssize_t last):
-        cdef double total = 0.0
-        if first < last:
-            with nogil:
-                total = kernels.dot(&x[first], &x[first], last - first)
-        return total
-
-    return sum(spread(work, x.shape[0], n_jobs))
+    return kernels.dot(&x[0], &x[0], x.shape[0]) if x.shape[0] else 0.0
 
 
 def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1):

@@ -21,6 +21,8 @@ cdef class Workspace:
     cdef bint factored
     # Work done in it: steps, calls of the marginal oracle, evaluations of line searches.
     cdef int64_t n_updates, n_oracle_calls, n_evaluations
+    # What its steps have added to ||w||^2.
+    cdef double norm2
     # The sample of the next step, and whether that was asked for during the present one.
     cdef Py_ssize_t upcoming
     cdef bint told

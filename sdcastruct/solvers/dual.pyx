@@ -30,24 +30,28 @@ cdef class DualState(State):
         Last known block duality gaps.
     entropies : array of shape (n_samples,)
         Entropies of the blocks of the dual point.
+    norm2 : float
+        ||w||^2, as far as the steps know: beside other threads they miss what those do meanwhile.
     """
 
     def begin(self, gaps=None, summary=None):
         """Get ready at the dual point.
 
-        Gaps that are not given count as unknown; its `summary` (slot marginals, entropies), if it
-        is not given, is computed.
+        Gaps that are not given count as unknown; its `summary` (slot marginals, entropies, weights
+        and their squared norm), if it is not given, is computed.
         """
-        self.w = memory.empty(self.problem.dim)
-        self.m, self.entropies = summary or (memory.empty(self.problem.n_slot_marginals),
-                                             np.empty(self.problem.n_samples))
+        self.m, self.entropies, self.w, norm2 = summary or (
+            memory.empty(self.problem.n_slot_marginals), np.empty(self.problem.n_samples),
+            memory.empty(self.problem.dim), None)
         self.gaps = np.full(self.problem.n_samples, UNKNOWN_GAP) if gaps is None else gaps
         self.w_view, self.m_view = self.w, self.m
         self.gaps_view, self.entropies_view = self.gaps, self.entropies
         self.spare = []
         if summary is None:
             self.recompute()
-        self._rebuild_weights()
+            self._rebuild_weights()
+        else:
+            self._learn_norm2(norm2)
         if gaps is not None:
             self._tell_sampler()
 
@@ -87,24 +91,38 @@ cdef class DualState(State):
         raise NotImplementedError(f"{type(self).__name__} does not implement recompute")
 
     def _rebuild_weights(self):
-        """Make the weights conjugate to the slot marginals; return lam/2 ||w||^2."""
-        penalty = 0.5 * self.lam * batch.conjugate_weights(self.problem, self.m, self.lam, self.w,
-                                                           self.n_jobs, self.spare)
-        if not np.isfinite(penalty):
+        """Make the weights conjugate to the slot marginals."""
+        self._learn_norm2(batch.conjugate_weights(self.problem, self.m, self.lam, self.w,
+                                                  self.n_jobs, self.spare))
+
+    def _learn_norm2(self, norm2):
+        """Learn ||w||^2, or say that it is too large."""
+        if not np.isfinite(norm2):
             raise ValueError(f"the weights overflow: lam={self.lam!r} is too small or the features "
                              "are too large")
-        return penalty
+        self.norm2 = norm2
+
+    cdef void note_change(self, Workspace space, double scale, double along,
+                          double norm2) noexcept nogil:
+        """Note that a step adds `scale` times v to w, given <w, v> and ||v||^2."""
+        space.norm2 += scale * (2.0 * along + scale * norm2)
+
+    def _count(self, Workspace space):
+        """Take the counters of a workspace over."""
+        super()._count(space)
+        self.norm2 += space.norm2
+        space.norm2 = 0.0
 
     def estimate(self):
         """Return estimates of (dual, gap) from what the steps have seen, without any pass."""
         entropy = np.mean(self.problem.weights * self.entropies)
-        penalty = 0.5 * self.lam * batch.squared_norm(self.w, self.n_jobs)
-        return entropy - penalty, self.gaps.mean()
+        return entropy - 0.5 * self.lam * self.norm2, self.gaps.mean()
 
     def certify(self):
         """Rebuild w from the dual point and return its exact primal, dual and gap."""
         self.recompute()
-        penalty = self._rebuild_weights()
+        self._rebuild_weights()
+        penalty = 0.5 * self.lam * self.norm2
         losses, gaps = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies,
                                              self.n_jobs)
         weights = np.asarray(self.problem.weights)
@@ -126,3 +144,12 @@ cdef class DualState(State):
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
         return {"w": self.w, "m": self.m, "gaps": self.gaps, "entropies": self.entropies}
+
+    def counters(self):
+        """Return all numbers that the state consists of, {name: number}."""
+        return {**super().counters(), "norm2": self.norm2}
+
+    def set_counters(self, norm2, **others):
+        """Take the numbers that `counters` returned."""
+        super().set_counters(**others)
+        self.norm2 = norm2

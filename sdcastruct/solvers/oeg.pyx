@@ -146,6 +146,7 @@ cdef class OEGState(DualState):
         cdef double *trial = direction + n_slots            # theta'
         cdef double lam_n = self.lam * problem.n_samples / problem.weights[i]
         cdef double log_z = 0.0, entropy, gain, noise, gap, along, eta = self.etas_view[i]
+        cdef double slope, norm2
         cdef Py_ssize_t j
 
         problem.prefetch_weights(i, &self.w_view[0])
@@ -160,8 +161,9 @@ cdef class OEGState(DualState):
             space.n_oracle_calls += 1
             entropy = log_z - kernels.dot(trial, space.m, n_slots)
             kernels.axpy(-1.0, m, space.m, n_slots)         # m_new - m_old
-            gain = (entropy - self.entropies_view[i] + kernels.dot(space.theta, space.m, n_slots)
-                    - 0.5 * problem.norm2(i, space.m) / lam_n)
+            slope = kernels.dot(space.theta, space.m, n_slots)
+            norm2 = problem.norm2(i, space.m)
+            gain = entropy - self.entropies_view[i] + slope - 0.5 * norm2 / lam_n
             noise = NOISE * (1.0 + fabs(entropy) + fabs(along))
             if gain >= -noise or eta < SMALLEST_ETA:
                 break
@@ -182,6 +184,7 @@ cdef class OEGState(DualState):
             theta[j] = trial[j]
         kernels.axpy(1.0, space.m, m, n_slots)
         self.add_to_weights(problem, i, -1.0 / lam_n, space.m, &self.w_view[0], True)
+        self.note_change(space, -1.0 / lam_n, slope, norm2)
         return eta
 
     cdef double gap_at(self, Problem problem, Workspace space, Py_ssize_t i,

@@ -36,7 +36,9 @@ from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch, stored
+from sdcastruct.problem.threads import started
 from sdcastruct.samplers import Gap
+from sdcastruct.simd import memory
 from sdcastruct.solvers.base import Solver, start_of
 from sdcastruct.solvers.options import (
     check_choice,
@@ -143,10 +145,13 @@ class SDCA(Solver):
         if self.dual_dtype == "float32" and not problem.engine.calibrates:
             raise ValueError(f"dual_dtype='float32': {type(problem.engine).__name__} cannot make "
                              "rounded marginals consistent, expected 'float64'")
+        alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
+        summary = None
+        if other is None and w is None:
+            summary = self._cold_start(problem, lam, alpha, n_jobs)
         problem.attributes.prepare_norms(n_jobs)
         state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
         state.n_jobs = n_jobs
-        alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
         if isinstance(other, SDCAState) and (problem.knows_graphs()
                                              or problem.begins_with(other.problem)):
             state.check_follows(other)
@@ -156,10 +161,26 @@ class SDCA(Solver):
             state.start_from(batch.marginals(problem, w, alpha, n_jobs))
             state.refresh()
         else:
-            _, *summary = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
             state.start_from(alpha, summary=summary)
         self._set_line_search(state, problem, lam)
         return state
+
+    def _cold_start(self, problem, lam, alpha, n_jobs):
+        """Write the initial point to alpha; return its summary, see `DualState.begin`.
+
+        Other threads prepare the norms meanwhile: each of two passes is divided among fewer, so
+        that there is less to put together again.
+        """
+        n_beside = n_jobs // 2
+        n_jobs -= n_beside
+        beside = [(n_beside,)] if n_beside else []
+        with started(problem.attributes.prepare_norms, beside) as futures:
+            _, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
+            w = memory.empty(problem.dim)
+            norm2 = batch.conjugate_weights(problem, m, lam, w, n_jobs)
+            for future in futures:
+                future.result()
+        return m, entropies, w, norm2
 
     def _set_line_search(self, SDCAState state, problem, lam):
         state.line_search = LineSearch(self.subprecision, self.max_newton)
@@ -260,7 +281,7 @@ cdef class SDCAState(DualState):
         cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
         cdef Py_ssize_t n_slots = problem.n_slots(i)
         cdef double lam_n = self.lam * problem.n_samples / (problem.weights[i] * self.coupling)
-        cdef double log_z = 0.0, score = 0.0, gap, gamma, error, skew
+        cdef double log_z = 0.0, score = 0.0, norm2, gap, gamma, error, skew
         cdef Objective f
         cdef Segment segment
         cdef bint rough, added
@@ -273,7 +294,8 @@ cdef class SDCAState(DualState):
         problem.expect_into(i, space.theta, space.m, &log_z, space)
         segment = problem.segment(i, space, self.stored.storage(), self.stored.block(i))
         kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
-        f.curvature = problem.norm2(i, space.m) / lam_n
+        norm2 = problem.norm2(i, space.m)
+        f.curvature = norm2 / lam_n
         f.entropy = self.entropies_view[i]
         gap = max(log_z - f.entropy - score, 0.0)
         gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
@@ -307,6 +329,7 @@ cdef class SDCAState(DualState):
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
+        self.note_change(space, -gamma / lam_n, f.slope, norm2)
         # First the weights, while their rows are near, unless another thread is at them.
         added = self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, False)
         mix(segment, gamma)

@@ -99,6 +99,8 @@ cdef class State:
         n = self.problem.n_samples
         self.n_threads = max(1, min(self.n_jobs, n // 2))
         self.ahead = max(1, min(self.sampler.ahead, MOST_AHEAD, n // (8 * self.n_threads)))
+        if self.n_threads > 1 and not self.solver.threads:
+            raise ValueError(f"n_jobs={self.n_jobs}: expected 1 for {type(self.solver).__name__}")
         try:
             if self.n_threads == 1:
                 self._run(self.space, self.problem)
@@ -107,6 +109,8 @@ cdef class State:
         finally:
             for space in (self.space, *self.spaces):
                 self._count(space)
+            if self.n_threads > 1:
+                self.after_threads()
 
     def _run(self, Workspace space, Problem problem):
         """Do the steps that are left, alone or beside other threads."""
@@ -126,8 +130,6 @@ cdef class State:
 
     def _run_threads(self):
         """Divide the steps of an epoch among threads; all end when one fails or Ctrl-C comes."""
-        if not self.solver.threads:
-            raise ValueError(f"n_jobs={self.n_jobs}: expected 1 for {type(self.solver).__name__}")
         while len(self.spaces) < self.n_threads:
             self.spaces.append(self.problem.workspace())
         if self.replicas is None or len(self.replicas.problems) != self.n_threads:
@@ -143,7 +145,6 @@ cdef class State:
                     self.stopped = True
         finally:
             self.replicas.end(self.w)
-            self.after_threads()
 
     def after_threads(self):
         """Repair what threads may have spoilt by writing at the same time."""
