@@ -89,11 +89,10 @@ def test_frequencies(words, which):
     assert_allclose(found[60:], [np.mean([x.shape[0] for x in X]), 1, 1], rtol=1e-12)  # biases
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_renumbered(words, n_jobs):
+def test_renumbered(words):
     template = words.attributes.templates[0]
     number = np.random.default_rng(1).permutation(63).astype(np.int32)
-    renumbered = template.renumbered(number, n_jobs)
+    renumbered = template.renumbered(number)
     which = np.arange(words.n_samples)
     assert_array_equal(renumbered.frequencies(which)[number], template.frequencies(which))
 

@@ -22,7 +22,6 @@ from libc.string cimport memset
 from sdcastruct.simd.kernels cimport Place, kernels
 
 from sdcastruct.problem.gram import SampleAttributes, gram, row_sums
-from sdcastruct.problem.threads import spread
 
 # Tables of weights up to this size stay in a cache nearby.
 NEAR_BYTES = 2 ** 18
@@ -104,20 +103,16 @@ cdef class Template:
                     view[self.block.entry_row[e]] += 1
         return counts / samples.shape[0]
 
-    def renumbered(self, const int32_t[::1] number, int n_jobs=1):
+    def renumbered(self, const int32_t[::1] number):
         """Return this template with row `number[r]` in the place of row r."""
         cdef const int32_t[::1] rows = self.arrays["entry_row"]
         numbers = np.empty(rows.shape[0], np.int32)
         cdef int32_t[::1] view = numbers
-
-        def renumber(Py_ssize_t first, Py_ssize_t last):
-            cdef Py_ssize_t e
-            with nogil:
-                for e in range(first, last):
-                    view[e] = number[rows[e]]
-
-        spread(renumber, rows.shape[0], n_jobs)
         cdef Template other = self._copy()
+        cdef Py_ssize_t e
+        with nogil:
+            for e in range(rows.shape[0]):
+                view[e] = number[rows[e]]
         other.arrays["entry_row"] = numbers
         other.block.entry_row = <const int32_t *> other.address("entry_row", np.int32)
         return other

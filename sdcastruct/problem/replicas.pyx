@@ -79,7 +79,7 @@ cdef class Replicas:
         number = np.arange(template.n_attributes, dtype=np.int32)
         number[rows] = template.n_attributes + np.arange(rows.size)
         self.rows.append(rows)
-        self.templates.append(template.renumbered(number, n_threads) if rows.size else template)
+        self.templates.append(template.renumbered(number) if rows.size else template)
         for level, bound in enumerate(bounds):
             self.lengths[level, k] = width * np.count_nonzero(frequency[rows] >= bound)
         return width * rows.size

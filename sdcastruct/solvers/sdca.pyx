@@ -29,6 +29,7 @@ from sdcastruct.entropy cimport (
     search,
 )
 from sdcastruct.problem.problem cimport Problem
+from sdcastruct.problem.replicas cimport Replicas
 from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.problem.workspace cimport Workspace
 from sdcastruct.simd.ahead cimport ahead_of
@@ -48,6 +49,7 @@ from sdcastruct.solvers.options import (
     check_sampler,
     generator,
 )
+from sdcastruct.solvers.state import threads_for
 
 # In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself,
 # which will do where it is at most ROUGH_PART of what the step will gain.
@@ -146,12 +148,12 @@ class SDCA(Solver):
             raise ValueError(f"dual_dtype='float32': {type(problem.engine).__name__} cannot make "
                              "rounded marginals consistent, expected 'float64'")
         alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
-        summary = None
+        summary, replicas = None, None
         if other is None and w is None:
-            summary = self._cold_start(problem, lam, alpha, n_jobs)
+            summary, replicas = self._cold_start(problem, lam, alpha, n_jobs)
         problem.attributes.prepare_norms(n_jobs)
-        state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
-        state.n_jobs = n_jobs
+        cdef SDCAState state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
+        state.n_jobs, state.replicas = n_jobs, replicas
         if isinstance(other, SDCAState) and (problem.knows_graphs()
                                              or problem.begins_with(other.problem)):
             state.check_follows(other)
@@ -166,21 +168,25 @@ class SDCA(Solver):
         return state
 
     def _cold_start(self, problem, lam, alpha, n_jobs):
-        """Write the initial point to alpha; return its summary, see `DualState.begin`.
+        """Write the initial point to alpha; return its summary, and replicas for threads or None.
 
-        Other threads prepare the norms meanwhile: each of two passes is divided among fewer, so
-        that there is less to put together again.
+        Other threads prepare norms and replicas meanwhile: each of two passes is divided among
+        fewer, so that there is less to put together again. For the summary see `DualState.begin`.
         """
         n_beside = n_jobs // 2
-        n_jobs -= n_beside
-        beside = [(n_beside,)] if n_beside else []
-        with started(problem.attributes.prepare_norms, beside) as futures:
-            _, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
+
+        def prepare():
+            problem.attributes.prepare_norms(n_beside)
+            return Replicas(problem, threads_for(problem, n_jobs))
+
+        replicas = None
+        with started(prepare, [()] if n_beside else []) as futures:
             w = memory.empty(problem.dim)
-            norm2 = batch.conjugate_weights(problem, m, lam, w, n_jobs)
+            _, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs - n_beside)
+            norm2 = batch.conjugate_weights(problem, m, lam, w, n_jobs - n_beside)
             for future in futures:
-                future.result()
-        return m, entropies, w, norm2
+                replicas = future.result()
+        return (m, entropies, w, norm2), replicas
 
     def _set_line_search(self, SDCAState state, problem, lam):
         state.line_search = LineSearch(self.subprecision, self.max_newton)

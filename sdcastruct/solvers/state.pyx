@@ -29,6 +29,11 @@ cdef Py_ssize_t NONE = -1
 cdef int FEW = 4
 
 
+def threads_for(Problem problem, int n_jobs):
+    """Return how many threads an epoch can use: each is at one sample and has drawn another."""
+    return max(1, min(n_jobs, problem.n_samples // 2))
+
+
 cdef class State:
     """Where a run stands; made by `Solver.init`.
 
@@ -95,10 +100,9 @@ cdef class State:
         """
         self.stopped = False
         self.n_left = self.problem.n_samples if n_steps is None else n_steps
-        # A thread is at one sample and has drawn others.
-        n = self.problem.n_samples
-        self.n_threads = max(1, min(self.n_jobs, n // 2))
-        self.ahead = max(1, min(self.sampler.ahead, MOST_AHEAD, n // (8 * self.n_threads)))
+        self.n_threads = threads_for(self.problem, self.n_jobs)
+        self.ahead = max(1, min(self.sampler.ahead, MOST_AHEAD,
+                                self.problem.n_samples // (8 * self.n_threads)))
         if self.n_threads > 1 and not self.solver.threads:
             raise ValueError(f"n_jobs={self.n_jobs}: expected 1 for {type(self.solver).__name__}")
         try:
