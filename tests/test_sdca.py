@@ -322,6 +322,15 @@ def test_a_generator_may_be_the_random_state():
     assert_array_equal(seeded.w, shared.w)
 
 
+@pytest.mark.parametrize("coupling", [1.0, 3.0])
+def test_steps_know_the_norm_of_the_weights(coupling):
+    state = SDCA(random_state=0).init(letters(), 0.1)
+    state.coupling = coupling
+    for _ in range(20):
+        state.epoch()
+    assert_allclose(state.norm2, state.w @ state.w, rtol=1e-10)
+
+
 def test_refresh_tells_the_sampler_all_gaps():
     problem, lam = letters(), 0.1
     solver = SDCA(Gap(refresh_every=2), random_state=0)

@@ -52,13 +52,21 @@ def test_certificates_are_exact(data, lam, n_jobs):
 def test_estimates_beside_other_threads(n_jobs):
     """They miss what others do during a step, which is little; a certificate makes up for it."""
     state = SDCA(random_state=0).init(letters(60), 0.02, n_jobs=n_jobs)
+    state.epoch()
+    state.certify()
     for _ in range(20):
         state.epoch()
     dual, _ = state.estimate()
     certificate = state.certify()
-    assert_allclose(dual, certificate.dual, rtol=0.05)
+    assert_allclose(dual, certificate.dual, rtol=0.1)
     assert_allclose(state.norm2, state.w @ state.w, rtol=1e-12)
     assert_allclose(state.estimate()[0], certificate.dual, rtol=1e-12)
+
+
+def test_weights_that_are_rebuilt_are_not_counted_twice():
+    state = SDCA(random_state=0).init(letters(60), 0.02, n_jobs=8)
+    state.epoch()
+    assert_allclose(state.norm2, state.w @ state.w, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", THREADS)

@@ -54,6 +54,7 @@ def test_certificate_with_weights(problems, lam, seed):
     state = SDCA(random_state=seed).init(weighted, lam)
     for _ in range(2):
         state.epoch()
+    assert_allclose(state.norm2, state.w @ state.w, rtol=1e-9, atol=100 * ROUNDING / lam**2)
     primal, dual, gap = state.certify()
     scale = 1 + primal + lam * (state.w @ state.w)
     w, alpha = state.w, state.alpha

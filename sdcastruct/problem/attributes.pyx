@@ -79,7 +79,10 @@ cdef class Template:
         if self.block.diagonal != NULL:
             return
         n_samples, offset = len(self.arrays["slot_ptr"]) - 1, self.arrays["slot_offset"]
-        self.arrays.update(gram(self.of_samples, n_samples, offset, n_jobs))
+        arrays = gram(self.of_samples, n_samples, offset, n_jobs)
+        if self.block.diagonal != NULL:     # another thread was faster, and its arrays are in use
+            return
+        self.arrays.update(arrays)
         self.block.pair_offset = <const int32_t *> self.address("pair_offset", np.int32)
         self.block.pair_value = <const double *> self.address("pair_value", np.float64)
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)

@@ -50,8 +50,6 @@ def started(function, arguments):
 
 def _pool(n_threads):
     """Return the threads that are kept, or others for once."""
-    if n_threads == 0:
-        return nullcontext()
     pool, most, process = getattr(_kept, "threads", None) or (None, 0, None)
     # A process that was forked inside has the pool of its parent, but not its threads.
     if most < n_threads or process != os.getpid():

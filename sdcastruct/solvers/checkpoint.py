@@ -9,7 +9,7 @@ import numpy as np
 
 from sdcastruct import archive
 
-VERSION = 1
+VERSION = 2
 
 
 def save(path, state, history):

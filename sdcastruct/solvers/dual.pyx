@@ -31,7 +31,8 @@ cdef class DualState(State):
     entropies : array of shape (n_samples,)
         Entropies of the blocks of the dual point.
     norm2 : float
-        ||w||^2, as far as the steps know: beside other threads they miss what those do meanwhile.
+        ||w||^2, as far as the steps know: beside other threads they miss what those do meanwhile,
+        which adds up until the next certificate.
     """
 
     def begin(self, gaps=None, summary=None):

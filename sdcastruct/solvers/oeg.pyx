@@ -111,7 +111,7 @@ cdef class OEGState(DualState):
         Log-partition functions at theta.
     etas : array of shape (n_samples,)
         Step size to try first, of each sample.
-    w, m, gaps, entropies, n_updates, n_oracle_calls
+    w, m, gaps, entropies, norm2, n_updates, n_oracle_calls
         See `DualState` and `State`.
     """
 

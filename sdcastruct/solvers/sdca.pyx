@@ -37,7 +37,7 @@ from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch, stored
-from sdcastruct.problem.threads import started
+from sdcastruct.problem.threads import kept, started
 from sdcastruct.samplers import Gap
 from sdcastruct.simd import memory
 from sdcastruct.solvers.base import Solver, start_of
@@ -149,8 +149,8 @@ class SDCA(Solver):
                              "rounded marginals consistent, expected 'float64'")
         alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
         summary, replicas = None, None
-        if other is None and w is None:
-            summary, replicas = self._cold_start(problem, lam, alpha, n_jobs)
+        if other is None and w is None and n_jobs > 1 and problem.attributes.templates:
+            summary, replicas = self._start_beside_norms(problem, lam, alpha, n_jobs)
         problem.attributes.prepare_norms(n_jobs)
         cdef SDCAState state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
         state.n_jobs, state.replicas = n_jobs, replicas
@@ -163,30 +163,31 @@ class SDCA(Solver):
             state.start_from(batch.marginals(problem, w, alpha, n_jobs))
             state.refresh()
         else:
-            state.start_from(alpha, summary=summary)
+            state.start_from(alpha, summary=summary or self._start(problem, lam, alpha, n_jobs))
         self._set_line_search(state, problem, lam)
         return state
 
-    def _cold_start(self, problem, lam, alpha, n_jobs):
-        """Write the initial point to alpha; return its summary, and replicas for threads or None.
+    def _start(self, problem, lam, alpha, n_jobs):
+        """Write the initial point to alpha; return its summary, see `DualState.begin`."""
+        _, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
+        w = memory.empty(problem.dim)
+        return m, entropies, w, batch.conjugate_weights(problem, m, lam, w, n_jobs)
 
-        Other threads prepare norms and replicas meanwhile: each of two passes is divided among
-        fewer, so that there is less to put together again. For the summary see `DualState.begin`.
+    def _start_beside_norms(self, problem, lam, alpha, n_jobs):
+        """Do `_start` in some threads while others prepare norms and replicas; return both.
+
+        Each pass is divided among fewer threads, so that there is less to put together again.
         """
-        n_beside = n_jobs // 2
+        n_beside, n_threads = n_jobs // 2, threads_for(problem, n_jobs)
 
         def prepare():
-            problem.attributes.prepare_norms(n_beside)
-            return Replicas(problem, threads_for(problem, n_jobs))
+            with kept(n_beside):
+                problem.attributes.prepare_norms(n_beside)
+            return Replicas(problem, n_threads) if n_threads > 1 else None
 
-        replicas = None
-        with started(prepare, [()] if n_beside else []) as futures:
-            w = memory.empty(problem.dim)
-            _, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs - n_beside)
-            norm2 = batch.conjugate_weights(problem, m, lam, w, n_jobs - n_beside)
-            for future in futures:
-                replicas = future.result()
-        return (m, entropies, w, norm2), replicas
+        with started(prepare, [()]) as (prepared,):
+            summary = self._start(problem, lam, alpha, n_jobs - n_beside)
+            return summary, prepared.result()
 
     def _set_line_search(self, SDCAState state, problem, lam):
         state.line_search = LineSearch(self.subprecision, self.max_newton)
@@ -242,7 +243,7 @@ cdef class SDCAState(DualState):
     coupling : float
         How many times its own changes a step adds to w: 1, but for a part of a problem whose other
         parts change at the same time (sigma' of CoCoA+, see `sdcastruct.distributed`).
-    w, m, gaps, entropies, n_updates, n_oracle_calls
+    w, m, gaps, entropies, norm2, n_updates, n_oracle_calls
         See `DualState` and `State`.
     """
 
