@@ -188,6 +188,8 @@ def test_weights_that_threads_sum(n_jobs):
     norm2_of_many = batch.conjugate_weights(problem, m, 0.1, many, n_jobs)
     assert_allclose(many, one, rtol=1e-12, atol=1e-13)
     assert_allclose(norm2_of_many, norm2, rtol=1e-12)
+    if n_jobs == 2:  # one of the two adds
+        assert_array_equal(many, one)
     for _ in range(5):
         assert batch.conjugate_weights(problem, m, 0.1, again, n_jobs) == norm2_of_many
         assert_array_equal(again, many)
@@ -286,6 +288,43 @@ def test_nobody_goes_on_with_a_pass_that_has_failed():
     with pytest.raises(RuntimeError, match="no more"):
         share(work, 1000, 2)
     assert len(taken) == 2
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("n_jobs", THREADS)
+@pytest.mark.parametrize("n_functions", [1, 2, 3])
+def test_what_follows_a_stretch(n, n_jobs, n_functions):
+    """Functions take turns; each has its stretches in order, one at a time, when they are done."""
+    followed, at_work, done = [[] for _ in range(n_functions)], set(), set()
+
+    def work(stretches):
+        for stretch in stretches:
+            time.sleep(1e-4 * (stretch[0] % 3))
+            done.add(stretch)
+
+    def function(k):
+        def follow(*stretch):
+            assert k not in at_work
+            assert stretch in done
+            at_work.add(k)
+            followed[k].append(stretch)
+            time.sleep(1e-4)
+            at_work.remove(k)
+
+        return follow
+
+    share(work, n, n_jobs, [function(k) for k in range(n_functions)])
+    stretches = sorted(done)
+    assert [k for first, last in stretches for k in range(first, last)] == list(range(n))
+    assert followed == [stretches[k::n_functions] for k in range(n_functions)]
+
+
+def test_what_follows_fails():
+    def follow(first, last):
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        share(list, 1000, 2, [follow])
 
 
 @pytest.mark.parametrize("which", [0, 1])

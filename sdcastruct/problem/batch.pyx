@@ -1,8 +1,8 @@
 """Passes over all samples of a problem: conjugate weights, objectives, certificates.
 
 Weights and gradients are packed, see `Problem.pack`. Of the `n_jobs` threads of a pass,
-whoever is free takes the next stretch of samples; but passes that sum divide the samples always
-alike, so that sums are the same each time.
+whoever is free takes the next stretch of samples; but what is summed is summed in the same order
+each time.
 """
 
 import numpy as np
@@ -46,13 +46,17 @@ def squared_norm(const double[::1] x):
     return kernels.dot(&x[0], &x[0], x.shape[0]) if x.shape[0] else 0.0
 
 
-def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1):
+def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1, m=None, then=()):
     """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1).
 
     Parameters
     ----------
     out : array of shape (n_marginals,), optional
         Where to write it, of type float64 or float32.
+    m : array of shape (n_slot_marginals,), optional
+        Where to write its slot marginals.
+    then : list of callables
+        To be called for stretches of samples that are done, see `sdcastruct.problem.threads.share`.
 
     Returns
     -------
@@ -63,7 +67,9 @@ def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1):
     """
     problem.check_labelled()
     cdef StoredMarginals alpha = _stored(problem, out)
-    m, entropies = memory.empty(problem.n_slot_marginals), np.empty(problem.n_samples)
+    m = memory.empty(problem.n_slot_marginals) if m is None else m
+    check_length("m", len(m), problem.n_slot_marginals)
+    entropies = np.empty(problem.n_samples)
     cdef double[::1] m_view = m, entropies_view = entropies
 
     def work(stretches):
@@ -85,7 +91,7 @@ def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1):
                     problem.gather_into(i, space.beta, &m_view[problem.attributes.slot_ptr[i]])
                     alpha.store(i, space.beta)
 
-    share(work, problem.n_samples, n_jobs)
+    share(work, problem.n_samples, n_jobs, then)
     return alpha.array, m, entropies
 
 
@@ -119,7 +125,7 @@ cdef StoredMarginals _stored(Problem problem, array):
     return StoredMarginals(problem, np.empty(problem.n_marginals) if array is None else array)
 
 
-def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int n_jobs=1):
+def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int n_jobs=1, then=()):
     """Write the slot marginals and the entropies of a dual point.
 
     Parameters
@@ -129,6 +135,8 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
         exactly those of a dual point of which the array holds the rounded numbers.
     m : array of shape (n_slot_marginals,)
     entropies : array of shape (n_samples,)
+    then : list of callables
+        To be called for stretches of samples that are done, see `sdcastruct.problem.threads.share`.
     """
     cdef StoredMarginals alpha = StoredMarginals(problem, array)
     check_length("m", m.shape[0], problem.n_slot_marginals)
@@ -150,40 +158,78 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
                     problem.gather_into(i, mu, &m[problem.attributes.slot_ptr[i]])
                     entropies[i] = entropy_of(problem.runs(i), mu)
 
-    share(work, problem.n_samples, n_jobs)
+    share(work, problem.n_samples, n_jobs, then)
 
 
 def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w,
                       int n_jobs=1, list spare=None):
-    """Write w-hat(alpha) = 1/(lam n) sum_i s_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]) to w.
+    """Write w-hat(alpha) to w and return ||w||^2, see `ConjugateWeights`."""
+    weights = ConjugateWeights(problem, m, lam, w, n_jobs, spare)
+    share(list, problem.n_samples, n_jobs, weights.parts)
+    return weights.put_together()
 
-    `m` are the slot marginals of alpha, s_i the weights of the samples. Every thread but the first
-    needs an array like w; those in `spare` are taken, and what is missing is left there.
 
-    Returns
-    -------
-    float
-        ||w||^2
+class ConjugateWeights:
+    """w-hat(alpha) = 1/(lam n) sum_i s_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]), as it is summed.
+
+    The pass that computes the slot marginals of alpha may have `parts` for what follows, so that
+    some threads compute while others, which wait for memory most of the time, add. Every second
+    thread adds, to an array of its own; so two threads need no more memory than one, and the sum is
+    the same bit for bit.
+
+    Parameters
+    ----------
+    m : array of shape (n_slot_marginals,)
+        The slot marginals of alpha.
+    w : array of shape (dim,)
+        Where to write the sum.
+    n_jobs : int
+        Number of threads.
+    spare : list, optional
+        More arrays like w. They are taken, and what is missing is left there.
+
+    Attributes
+    ----------
+    parts : list of callables
+        Each adds samples first, ..., last - 1 to an array of its own, see
+        `sdcastruct.problem.threads.share`.
     """
-    problem.check_labelled()
-    check_length("m", m.shape[0], problem.n_slot_marginals)
-    check_length("w", w.shape[0], problem.dim)
-    cdef double scale = 1.0 / (lam * problem.n_samples)
 
-    parts = [] if spare is None else spare
-    while len(parts) < n_jobs - 1:
-        parts.append(memory.empty(problem.dim))
-    free = list(parts)
+    def __init__(self, Problem problem, m, double lam, w, n_jobs=1, spare=None):
+        problem.check_labelled()
+        check_length("m", len(m), problem.n_slot_marginals)
+        check_length("w", len(w), problem.dim)
+        spare = [] if spare is None else spare
+        n_others = (n_jobs - 1) // 2
+        while len(spare) < n_others:
+            spare.append(memory.empty(problem.dim))
+        scale = 1.0 / (lam * problem.n_samples)
+        self.n_jobs = n_jobs
+        self.parts = [_Part(problem, m, scale, part) for part in (w, *spare[:n_others])]
 
-    def work(Py_ssize_t first, Py_ssize_t last):
-        cdef double[::1] part = w if first == 0 else free.pop()
-        with nogil:
-            memset(&part[0], 0, part.shape[0] * sizeof(double))
-        _add_features(problem, m, scale, part, first, last)
-        return np.asarray(part)
+    def put_together(self):
+        """Add all parts to w; return ||w||^2."""
+        first, *others = self.parts
+        return _sum_of_parts(first.w, [part.w for part in others if part.begun], self.n_jobs)
 
-    _, *others = spread(work, problem.n_samples, n_jobs)
-    return _sum_of_parts(w, others, n_jobs)
+
+class _Part:
+    """Adds scale s_i (F(x_i, y_i) - E_m_i[F]) of samples to w, which is made zero before."""
+
+    def __init__(self, problem, m, scale, w):
+        self.problem, self.m, self.scale, self.w = problem, m, scale, w
+        self.begun = False
+
+    def __call__(self, first, last):
+        if not self.begun:
+            self.begun = True
+            _clear(self.w)
+        _add_features(self.problem, self.m, self.scale, self.w, first, last)
+
+
+def _clear(double[::1] w):
+    with nogil:
+        memset(&w[0], 0, w.shape[0] * sizeof(double))
 
 
 def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,

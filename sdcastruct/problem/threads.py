@@ -6,6 +6,7 @@ the next, and ends them when it has come to its result.
 
 import os
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
@@ -65,25 +66,65 @@ def spread(work, n, n_jobs):
     return _in_threads(work, _stretches(n, max(1, min(n_jobs, n))))
 
 
-def share(work, n, n_jobs):
+def share(work, n, n_jobs, then=()):
     """Return [work(stretches), ...] of threads that take (first, last) from the same iterator.
 
     Which thread will have which stretches of range(n) depends on how fast they are: one that starts
     late, or has to wait for a processor, leaves more to the others. When one fails, nobody takes
     any more.
+
+    When a stretch is done, one of the functions `then` is called with it: they take turns, and each
+    is called for one stretch after the other in their order, by whichever thread is free. So what
+    they do has the same result each time, and the others go on meanwhile.
     """
     n_jobs = max(1, min(n_jobs, n))
-    stretches = iter(_stretches(n, 1 if n_jobs == 1 else min(n, STRETCHES * n_jobs)))
+    stretches = _stretches(n, 1 if n_jobs == 1 else min(n, STRETCHES * n_jobs))
+    followers = [_InOrder(then[k], stretches[k :: len(then)]) for k in range(len(then))]
+    waiting = enumerate(stretches)
+
+    def taken():
+        for k, stretch in waiting:
+            yield stretch
+            if followers:
+                followers[k % len(followers)].follow(stretch)
 
     def work_or_stop():
         try:
-            return work(stretches)
+            return work(taken())
         except BaseException:
-            for _ in stretches:
+            for _ in waiting:
                 pass
             raise
 
     return _in_threads(work_or_stop, [()] * n_jobs)
+
+
+class _InOrder:
+    """Calls a function for stretches in their order, one at a time, in threads that are ready."""
+
+    def __init__(self, function, stretches):
+        self.function = function
+        self.to_come = deque(stretches)
+        self.done = set()
+        self.busy = False
+        self.lock = threading.Lock()
+
+    def follow(self, stretch):
+        """Call the function for a stretch that is done, and for others whose turn has come."""
+        with self.lock:
+            self.done.add(stretch)
+            if self.busy:
+                return  # another thread will come to it
+            self.busy = True
+        while (due := self._next_due()) is not None:
+            self.function(*due)
+
+    def _next_due(self):
+        with self.lock:
+            if self.to_come and self.to_come[0] in self.done:
+                return self.to_come.popleft()
+            self.busy = False
+            return None
 
 
 def _stretches(n, count):

@@ -49,8 +49,7 @@ cdef class DualState(State):
         self.gaps_view, self.entropies_view = self.gaps, self.entropies
         self.spare = []
         if summary is None:
-            self.recompute()
-            self._rebuild_weights()
+            self.rebuild()
         else:
             self._learn_norm2(norm2)
         if gaps is not None:
@@ -85,16 +84,23 @@ cdef class DualState(State):
     def after_threads(self):
         """Rebuild the weights if some writes may have been lost."""
         if self.loses_writes():
-            self._rebuild_weights()
+            self._learn_norm2(batch.conjugate_weights(self.problem, self.m, self.lam, self.w,
+                                                      self.n_jobs, self.spare))
 
-    def recompute(self):
-        """Write the slot marginals m and the entropies of the dual point."""
+    def recompute(self, then=()):
+        """Write the slot marginals m and the entropies of the dual point.
+
+        What follows the slot marginals of some samples, `then`, is done beside if that is possible,
+        see `sdcastruct.problem.threads.share`.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement recompute")
 
-    def _rebuild_weights(self):
-        """Make the weights conjugate to the slot marginals."""
-        self._learn_norm2(batch.conjugate_weights(self.problem, self.m, self.lam, self.w,
-                                                  self.n_jobs, self.spare))
+    def rebuild(self):
+        """Make slot marginals, entropies and weights those of the dual point."""
+        weights = batch.ConjugateWeights(self.problem, self.m, self.lam, self.w, self.n_jobs,
+                                         self.spare)
+        self.recompute(weights.parts)
+        self._learn_norm2(weights.put_together())
 
     def _learn_norm2(self, norm2):
         """Learn ||w||^2, or say that it is too large."""
@@ -121,8 +127,7 @@ cdef class DualState(State):
 
     def certify(self):
         """Rebuild w from the dual point and return its exact primal, dual and gap."""
-        self.recompute()
-        self._rebuild_weights()
+        self.rebuild()
         penalty = 0.5 * self.lam * self.norm2
         losses, gaps = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies,
                                              self.n_jobs)

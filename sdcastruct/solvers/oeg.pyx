@@ -35,6 +35,7 @@ from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch
+from sdcastruct.problem.threads import share
 from sdcastruct.samplers import Uniform
 from sdcastruct.solvers.base import Solver, start_of
 from sdcastruct.solvers.options import check_number, check_sampler, generator
@@ -128,13 +129,14 @@ cdef class OEGState(DualState):
         self.old_view = np.empty(2 * self.problem.attributes.max_slots)
         self.begin(gaps)
 
-    def recompute(self):
+    def recompute(self, then=()):
         """Write the slot marginals and entropies of p(. | theta_i)."""
         problem = self.problem
         self.log_z[:] = batch.infer_slots(problem, self.theta, self.m)
         products = np.append(self.theta * self.m, 0.0)
         first = np.asarray(problem.attributes.slot_ptr)[:problem.n_samples]
         self.entropies[:] = self.log_z - np.add.reduceat(products, first)
+        share(list, problem.n_samples, self.n_jobs, then)
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil:
         """Do one step on sample i and return eta, 0 if no step raises the dual."""

@@ -169,9 +169,11 @@ class SDCA(Solver):
 
     def _start(self, problem, lam, alpha, n_jobs):
         """Write the initial point to alpha; return its summary, see `DualState.begin`."""
-        _, m, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs)
-        w = memory.empty(problem.dim)
-        return m, entropies, w, batch.conjugate_weights(problem, m, lam, w, n_jobs)
+        m, w = memory.empty(problem.n_slot_marginals), memory.empty(problem.dim)
+        weights = batch.ConjugateWeights(problem, m, lam, w, n_jobs)
+        _, _, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs, m,
+                                              weights.parts)
+        return m, entropies, w, weights.put_together()
 
     def _start_beside_norms(self, problem, lam, alpha, n_jobs):
         """Do `_start` in some threads while others prepare norms and replicas; return both.
@@ -271,9 +273,9 @@ cdef class SDCAState(DualState):
         self.doubts_view, self.roundings_view = self.doubts, self.roundings
         self.begin(gaps, summary)
 
-    def recompute(self):
+    def recompute(self, then=()):
         """Write the slot marginals and entropies of alpha."""
-        batch.summarise(self.problem, self.alpha, self.m, self.entropies, self.n_jobs)
+        batch.summarise(self.problem, self.alpha, self.m, self.entropies, self.n_jobs, then)
         self.doubts[:] = self.roundings[:] = 0.0
 
     cdef bint knows_gap(self, Py_ssize_t i, double gap) noexcept nogil:
