@@ -24,7 +24,9 @@ cdef class CoinEngine(Engine):
 
 
 def ask_for(const unsigned char[::1] memory):
-    cdef Ahead nothing = ahead_of(&memory[0], 0), ahead = ahead_of(&memory[1], memory.shape[0] - 1)
+    cdef Py_ssize_t half = memory.shape[0] // 2
+    cdef Ahead nothing = ahead_of(&memory[0], 0, NULL, 0)
+    cdef Ahead ahead = ahead_of(&memory[1], half - 1, &memory[half], memory.shape[0] - half)
     ask(NULL)
     ask(&nothing)
     share_out(&nothing, 5)

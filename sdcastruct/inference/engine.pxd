@@ -16,6 +16,8 @@ cdef class Engine:
     cdef readonly Py_ssize_t max_products
 
     cdef Py_ssize_t n_nodes(self, Py_ssize_t i) except -1 nogil
+    cdef void prefetch_place(self, Py_ssize_t i) noexcept nogil
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                    double *scratch) except -1 nogil
     cdef int log_partition(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,

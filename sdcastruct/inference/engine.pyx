@@ -17,6 +17,12 @@ cdef class Engine:
         with gil:
             raise NotImplementedError(f"{type(self).__name__} does not implement n_nodes")
 
+    cdef void prefetch_place(self, Py_ssize_t i) noexcept nogil:
+        """Ask for where what is known of the graph of sample i begins (simd/ahead.pxd)."""
+
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        """Ask for what is known of the graph of sample i."""
+
     cdef int infer(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                    double *scratch) except -1 nogil:
         """Write the region marginals and the log-partition function of sample i at scores theta."""

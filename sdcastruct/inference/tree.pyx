@@ -24,7 +24,7 @@ from sdcastruct.inference.sum_product cimport (
     sum_of_products,
     sum_of_tables,
 )
-from sdcastruct.simd.ahead cimport ask, share_out
+from sdcastruct.simd.ahead cimport ask, ask_for, share_out
 from sdcastruct.simd.kernels cimport Storage, kernels
 
 from sdcastruct.inference.rooting import rooted
@@ -79,6 +79,13 @@ cdef class TreeEngine(Engine):
         if self.allowed is None:
             return links
         return links + np.asarray(self.allowed).tobytes() + np.asarray(self.allowed_first).tobytes()
+
+    cdef void prefetch_place(self, Py_ssize_t i) noexcept nogil:
+        ask_for(&self.node_ptr[i])
+        ask_for(&self.n_tables[i])
+
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        kernels.prefetch(self.forest(i), self.n_nodes(i) * sizeof(Link))
 
     cdef const Link *forest(self, Py_ssize_t i) noexcept nogil:
         return <const Link *> &self.links[self.node_ptr[i], 0]

@@ -21,6 +21,7 @@ cdef class Attributes:
 
     cdef int score(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil
     cdef double norm2(self, Py_ssize_t i, const double *m) except -1.0 nogil
+    cdef void prefetch_place(self, Py_ssize_t i) noexcept nogil
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil
     cdef void prefetch_weights(self, Py_ssize_t i, const double *w) noexcept nogil
     cdef int add(self, Py_ssize_t i, double scale, const double *m, double *w) except -1 nogil

@@ -19,6 +19,7 @@ from libc.stdint cimport INT32_MAX, int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from sdcastruct.simd.ahead cimport ask_for
 from sdcastruct.simd.kernels cimport Place, kernels
 
 from sdcastruct.problem.gram import SampleAttributes, gram, row_sums
@@ -257,6 +258,14 @@ cdef class Attributes:
         for k in range(self.n_blocks):
             total += kernels.norm2(self.blocks[k], i, m)
         return total
+
+    cdef void prefetch_place(self, Py_ssize_t i) noexcept nogil:
+        """Ask for where the arrays of sample i begin, which `prefetch` has to know."""
+        cdef Py_ssize_t k
+        ask_for(&self.slot_ptr[i])
+        for k in range(self.n_blocks):
+            ask_for(&self.blocks[k].place[i])
+            ask_for(&self.blocks[k].place[i + 1].occurrence)
 
     cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
         """Ask for what `score`, `norm2` and `add` will read of sample i, but for the weights."""

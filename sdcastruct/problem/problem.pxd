@@ -22,6 +22,8 @@ cdef class Problem:
     cdef readonly object order
 
     cdef int score_into(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil
+    cdef void prefetch_place(self, Py_ssize_t i) noexcept nogil
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil
     cdef void prefetch_weights(self, Py_ssize_t i, const double *w) noexcept nogil
     cdef int infer_into(self, Py_ssize_t i, const double *theta, double *mu, double *log_z,
                         double *scratch) except -1 nogil

@@ -22,7 +22,7 @@ import numpy as np
 
 from libc.math cimport isfinite
 
-from sdcastruct.simd.ahead cimport ask, share_out
+from sdcastruct.simd.ahead cimport ask, ask_for, share_out
 from sdcastruct.simd.kernels cimport kernels
 
 
@@ -66,6 +66,19 @@ cdef class Problem:
 
     cdef int score_into(self, Py_ssize_t i, const double *w, double *theta) except -1 nogil:
         return self.attributes.score(i, w, theta)
+
+    cdef void prefetch_place(self, Py_ssize_t i) noexcept nogil:
+        """Ask for where what is known of sample i begins."""
+        self.attributes.prefetch_place(i)
+        self.engine.prefetch_place(i)
+        ask_for(&self.weights[i])
+        ask_for(&self.regions.region_ptr[i])
+        ask_for(&self.regions.run_ptr[i])
+
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        """Ask for what is known of sample i."""
+        self.attributes.prefetch(i)
+        self.engine.prefetch(i)
 
     cdef void prefetch_weights(self, Py_ssize_t i, const double *w) noexcept nogil:
         self.attributes.prefetch_weights(i, w)

@@ -15,7 +15,7 @@ cdef class Workspace:
     cdef double *m
     cdef double *scratch
     cdef Product *products
-    # What will be needed after `expect_into`: the block of the dual point, or nothing.
+    # What will be needed after `expect_into`: of the dual point, or nothing.
     cdef Ahead ahead
     # Whether part of beta is still factors in the scratch memory, see `Engine.expect`.
     cdef bint factored

@@ -17,30 +17,48 @@
 
 typedef struct {
     const char *next, *end;
-    ptrdiff_t share;
+} AheadPart;
+
+typedef struct {
+    AheadPart part, then; /* `then` comes when nothing is left of `part` */
+    ptrdiff_t n_lines;    /* of a share */
 } Ahead;
 
-/* Memory from `address` on, in one share until `ahead_share_out`. */
-static inline Ahead ahead_of(const void *address, ptrdiff_t n_bytes) {
+static inline AheadPart ahead_part(const void *address, ptrdiff_t n_bytes) {
     const char *begin = (const char *)address;
-    Ahead ahead;
-    ahead.next = begin - (uintptr_t)begin % AHEAD_LINE;
-    ahead.end = begin + (n_bytes < AHEAD_MOST ? n_bytes : AHEAD_MOST);
-    ahead.share = ahead.end - ahead.next;
-    return ahead;
+    AheadPart part;
+    part.next = begin - (uintptr_t)begin % AHEAD_LINE;
+    part.end = begin + (n_bytes < AHEAD_MOST ? n_bytes : AHEAD_MOST);
+    return part;
 }
 
-/* Divide what is left into n >= 1 shares of whole lines. */
+/* Divide what is left into n >= 1 shares. */
 static inline void ahead_share_out(Ahead *ahead, ptrdiff_t n) {
-    ahead->share = ((ahead->end - ahead->next) / (n * AHEAD_LINE) + 1) * AHEAD_LINE;
+    const ptrdiff_t n_bytes = (ahead->part.end - ahead->part.next) + (ahead->then.end - ahead->then.next);
+    ahead->n_lines = n_bytes / (n * AHEAD_LINE) + 2;
+}
+
+/* Memory from `address` on, then from `second` on, in one share until `ahead_share_out`. */
+static inline Ahead ahead_of(const void *address, ptrdiff_t n_bytes, const void *second, ptrdiff_t n_bytes_of_second) {
+    Ahead ahead;
+    ahead.part = ahead_part(address, n_bytes);
+    ahead.then = ahead_part(second, n_bytes_of_second);
+    ahead_share_out(&ahead, 1);
+    return ahead;
 }
 
 /* Ask for one share, if anything is left; NULL is nothing. */
 static inline void ahead_ask(Ahead *ahead) {
-    const char *stop;
+    ptrdiff_t n;
     if (ahead == NULL) return;
-    stop = ahead->end - ahead->next < ahead->share ? ahead->end : ahead->next + ahead->share;
-    for (; ahead->next < stop; ahead->next += AHEAD_LINE) AHEAD_PREFETCH(ahead->next);
+    for (n = ahead->n_lines; n > 0; n--, ahead->part.next += AHEAD_LINE) {
+        if (ahead->part.next >= ahead->part.end) {
+            ahead->part = ahead->then;
+            ahead->then.next = ahead->then.end;
+            if (ahead->part.next >= ahead->part.end) return;
+        }
+        AHEAD_PREFETCH(ahead->part.next);
+    }
 }
 
 #endif

@@ -32,7 +32,7 @@ from sdcastruct.problem.problem cimport Problem
 from sdcastruct.problem.replicas cimport Replicas
 from sdcastruct.problem.stored cimport StoredMarginals
 from sdcastruct.problem.workspace cimport Workspace
-from sdcastruct.simd.ahead cimport ahead_of
+from sdcastruct.simd.ahead cimport ahead_of, ask_for
 from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
@@ -298,7 +298,7 @@ cdef class SDCAState(DualState):
         if not self.sampler.compiled:
             problem.prefetch_weights(i, w)      # nobody has foreseen this sample
         problem.score_into(i, w, space.theta)
-        space.ahead = ahead_of(self.stored.block(i),
+        space.ahead = ahead_of(m, n_slots * sizeof(double), self.stored.block(i),
                                problem.n_regions(i) * self.stored.storage().size)
         problem.expect_into(i, space.theta, space.m, &log_z, space)
         segment = problem.segment(i, space, self.stored.storage(), self.stored.block(i))
@@ -341,8 +341,8 @@ cdef class SDCAState(DualState):
         self.note_change(space, -gamma / lam_n, f.slope, norm2)
         # First the weights, while their rows are near, unless another thread is at them.
         added = self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, False)
+        self.prefetch_sample(problem, space)
         mix(segment, gamma)
-        self.prefetch_slots(space)
         kernels.axpy(gamma, space.m, m, n_slots)
         if not added:
             self.add_to_weights(problem, i, -gamma / lam_n, space.m, w, True)
@@ -352,21 +352,27 @@ cdef class SDCAState(DualState):
         return gamma
 
     # All that a step reads is asked for before, a part at a time: a processor does not wait for
-    # more than a dozen cache lines at once. The marginals, which are most, come while the oracle
-    # works, see `Workspace.ahead`; the weights not before the step has ended, because other threads
-    # go on changing them.
+    # more than a dozen cache lines at once. First single numbers, and where the rest begins, when
+    # the sample is drawn. The marginals, which are most, come while the oracle works, see
+    # `Workspace.ahead`; the weights not before the step has ended, because other threads go on
+    # changing them.
 
     cdef void prefetch(self, Problem problem, Py_ssize_t i) noexcept nogil:
-        problem.attributes.prefetch(i)
+        problem.prefetch_place(i)
+        ask_for(&self.gaps_view[i])
+        ask_for(&self.entropies_view[i])
+        ask_for(&self.gammas_view[i])
+        ask_for(&self.visits_view[i])
+        ask_for(&self.doubts_view[i])
+        ask_for(&self.roundings_view[i])
+
+    cdef void prefetch_sample(self, Problem problem, Workspace space) noexcept nogil:
+        if space.told and space.upcoming >= 0:
+            problem.prefetch(space.upcoming)
 
     cdef void prefetch_weights(self, Problem problem, Workspace space) noexcept nogil:
         if space.told and space.upcoming >= 0:
             problem.prefetch_weights(space.upcoming, &self.w_view[0])
-
-    cdef void prefetch_slots(self, Workspace space) noexcept nogil:
-        if space.told and space.upcoming >= 0:
-            kernels.prefetch(&self.m_view[self.problem.attributes.slot_ptr[space.upcoming]],
-                             self.problem.n_slots(space.upcoming) * sizeof(double))
 
     def _count(self, Workspace space):
         """Take the counters of a workspace over."""
