@@ -319,12 +319,32 @@ def test_what_follows_a_stretch(n, n_jobs, n_functions):
     assert followed == [stretches[k::n_functions] for k in range(n_functions)]
 
 
-def test_what_follows_fails():
-    def follow(first, last):
+@pytest.mark.parametrize("n", [1, 2, 1000])
+@pytest.mark.parametrize("n_jobs", [1, *THREADS])
+def test_one_thread_does_something_else_first(n, n_jobs):
+    done = []
+
+    def first():
+        time.sleep(0.01)
+        done.append(threading.current_thread())
+
+    def work(stretches):
+        if threading.current_thread() is not threading.main_thread():
+            assert len(done) == 1 or n_jobs > 2  # the others need not wait
+        return list(stretches)
+
+    found = share(work, n, n_jobs, first=first)
+    assert len(done) == 1
+    assert sum(last - first for part in found for first, last in part) == n
+
+
+@pytest.mark.parametrize("how", ["first", "then"])
+def test_what_is_done_beside_fails(how):
+    def fail(*stretch):
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        share(list, 1000, 2, [follow])
+        share(list, 1000, 2, **{how: fail if how == "first" else [fail]})
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -46,7 +46,8 @@ def squared_norm(const double[::1] x):
     return kernels.dot(&x[0], &x[0], x.shape[0]) if x.shape[0] else 0.0
 
 
-def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1, m=None, then=()):
+def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1, m=None, then=(),
+                  first=None):
     """Return the dual point epsilon * uniform + (1 - epsilon) * truth (paper, Appendix A.1).
 
     Parameters
@@ -55,8 +56,8 @@ def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1, m=Non
         Where to write it, of type float64 or float32.
     m : array of shape (n_slot_marginals,), optional
         Where to write its slot marginals.
-    then : list of callables
-        To be called for stretches of samples that are done, see `sdcastruct.problem.threads.share`.
+    then, first
+        What is to be done beside, see `sdcastruct.problem.threads.share`.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1, m=Non
                     problem.gather_into(i, space.beta, &m_view[problem.attributes.slot_ptr[i]])
                     alpha.store(i, space.beta)
 
-    share(work, problem.n_samples, n_jobs, then)
+    share(work, problem.n_samples, n_jobs, then, first)
     return alpha.array, m, entropies
 
 
@@ -136,7 +137,7 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
     m : array of shape (n_slot_marginals,)
     entropies : array of shape (n_samples,)
     then : list of callables
-        To be called for stretches of samples that are done, see `sdcastruct.problem.threads.share`.
+        What is to be done beside, see `sdcastruct.problem.threads.share`.
     """
     cdef StoredMarginals alpha = StoredMarginals(problem, array)
     check_length("m", m.shape[0], problem.n_slot_marginals)

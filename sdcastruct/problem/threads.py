@@ -66,7 +66,7 @@ def spread(work, n, n_jobs):
     return _in_threads(work, _stretches(n, max(1, min(n_jobs, n))))
 
 
-def share(work, n, n_jobs, then=()):
+def share(work, n, n_jobs, then=(), first=None):
     """Return [work(stretches), ...] of threads that take (first, last) from the same iterator.
 
     Which thread will have which stretches of range(n) depends on how fast they are: one that starts
@@ -76,6 +76,8 @@ def share(work, n, n_jobs, then=()):
     When a stretch is done, one of the functions `then` is called with it: they take turns, and each
     is called for one stretch after the other in their order, by whichever thread is free. So what
     they do has the same result each time, and the others go on meanwhile.
+
+    If there is something else to do, one of the threads calls `first` before it takes part.
     """
     n_jobs = max(1, min(n_jobs, n))
     stretches = _stretches(n, 1 if n_jobs == 1 else min(n, STRETCHES * n_jobs))
@@ -88,15 +90,17 @@ def share(work, n, n_jobs, then=()):
             if followers:
                 followers[k % len(followers)].follow(stretch)
 
-    def work_or_stop():
+    def work_or_stop(before=None):
         try:
+            if before is not None:
+                before()
             return work(taken())
         except BaseException:
             for _ in waiting:
                 pass
             raise
 
-    return _in_threads(work_or_stop, [()] * n_jobs)
+    return _in_threads(work_or_stop, [()] * (n_jobs - 1) + [(first,)])
 
 
 class _InOrder:

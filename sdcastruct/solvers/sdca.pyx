@@ -37,7 +37,7 @@ from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch, stored
-from sdcastruct.problem.threads import kept, started
+from sdcastruct.problem.threads import kept
 from sdcastruct.samplers import Gap
 from sdcastruct.simd import memory
 from sdcastruct.solvers.base import Solver, start_of
@@ -149,8 +149,8 @@ class SDCA(Solver):
                              "rounded marginals consistent, expected 'float64'")
         alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
         summary, replicas = None, None
-        if other is None and w is None and n_jobs > 1 and problem.attributes.templates:
-            summary, replicas = self._start_beside_norms(problem, lam, alpha, n_jobs)
+        if w is None and n_jobs > 1 and problem.attributes.templates:
+            summary, replicas = self._start(problem, lam, alpha, n_jobs)
         problem.attributes.prepare_norms(n_jobs)
         cdef SDCAState state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
         state.n_jobs, state.replicas = n_jobs, replicas
@@ -163,33 +163,29 @@ class SDCA(Solver):
             state.start_from(batch.marginals(problem, w, alpha, n_jobs))
             state.refresh()
         else:
-            state.start_from(alpha, summary=summary or self._start(problem, lam, alpha, n_jobs))
+            state.start_from(alpha, None, summary or self._start(problem, lam, alpha, n_jobs)[0])
         self._set_line_search(state, problem, lam)
         return state
 
     def _start(self, problem, lam, alpha, n_jobs):
-        """Write the initial point to alpha; return its summary, see `DualState.begin`."""
-        m, w = memory.empty(problem.n_slot_marginals), memory.empty(problem.dim)
-        weights = batch.ConjugateWeights(problem, m, lam, w, n_jobs)
-        _, _, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs, m,
-                                              weights.parts)
-        return m, entropies, w, weights.put_together()
+        """Write the initial point to alpha; return its summary, see `begin`, and replicas, if any.
 
-    def _start_beside_norms(self, problem, lam, alpha, n_jobs):
-        """Do `_start` in some threads while others prepare norms and replicas; return both.
-
-        Each pass is divided among fewer threads, so that there is less to put together again.
+        Half of the threads prepare the norms meanwhile; then one of them takes part.
         """
-        n_beside, n_threads = n_jobs // 2, threads_for(problem, n_jobs)
+        n_beside, n_threads = max(1, n_jobs // 2), threads_for(problem, n_jobs)
+        prepared = []
 
         def prepare():
             with kept(n_beside):
                 problem.attributes.prepare_norms(n_beside)
-            return Replicas(problem, n_threads) if n_threads > 1 else None
+            prepared.append(Replicas(problem, n_threads) if n_threads > 1 else None)
 
-        with started(prepare, [()]) as (prepared,):
-            summary = self._start(problem, lam, alpha, n_jobs - n_beside)
-            return summary, prepared.result()
+        m, w = memory.empty(problem.n_slot_marginals), memory.empty(problem.dim)
+        n_jobs -= n_beside - 1
+        weights = batch.ConjugateWeights(problem, m, lam, w, n_jobs)
+        _, _, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs, m,
+                                              weights.parts, prepare)
+        return (m, entropies, w, weights.put_together()), *prepared
 
     def _set_line_search(self, SDCAState state, problem, lam):
         state.line_search = LineSearch(self.subprecision, self.max_newton)
