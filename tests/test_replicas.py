@@ -119,8 +119,9 @@ def test_replicas_read_and_write_instead_of_the_weights(words):
     assert_allclose(one.score(3, shared), words.score(3, w), atol=1e-12)
     m = rng.normal(size=words.n_slot_marginals)
     for k in range(50):
-        batch._add_features(made.problems[k % 2], m, 0.1, shared, 10 * k, 10 * k + 10)
-        batch._add_features(words, m, 0.1, expected, 10 * k, 10 * k + 10)
+        samples = 10 * k, 10 * k + 10
+        batch._add_features(made.problems[k % 2], m, 0.1, shared, *samples, words.workspace())
+        batch._add_features(words, m, 0.1, expected, *samples, words.workspace())
         if k % 7 == 0:
             made.threads[k % 2].end()
     assert np.abs(other.score(3, shared) - words.score(3, expected)).max() > 1e-3
@@ -145,7 +146,8 @@ def test_rows_are_exchanged_the_sooner_the_more_frequent_they_are(words):
     for n_steps in (1, 2, 4, 8):
         made, shared = replicas.Replicas(words, 2), w.copy()
         made.begin(shared)
-        batch._add_features(made.problems[0], m, 0.1, shared, 0, words.n_samples)
+        space = words.workspace()
+        batch._add_features(made.problems[0], m, 0.1, shared, 0, words.n_samples, space)
         for _ in range(n_steps):
             for replica in made.threads:
                 replica.count_step()

@@ -21,7 +21,7 @@ from sdcastruct.models.clique import Clique
 from sdcastruct.problem import attributes, batch
 from sdcastruct.problem.threads import STRETCHES, kept, share, spread, started
 from sdcastruct.samplers import Gap, MaxGap, Sampler, Uniform
-from sdcastruct.solvers import LBFGS, SDCA
+from sdcastruct.solvers import LBFGS, OEG, SDCA
 
 THREADS = (2, 3, 8)
 
@@ -63,6 +63,34 @@ def test_estimates_beside_other_threads(n_jobs):
     assert_allclose(state.estimate()[0], certificate.dual, rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_certificates_are_the_same_each_time(n_jobs):
+    """Weights are rebuilt by any number of threads beside those that compute slot marginals."""
+    state = SDCA(random_state=0).init(letters(60), 0.02)
+    state.epoch()
+    alone = state.certify()
+    w = state.w.copy()
+    state.n_jobs = n_jobs
+    certificate, first = state.certify(), state.w.copy()
+    assert_allclose(first, w, rtol=1e-12, atol=1e-13)
+    for _ in range(5):
+        assert state.certify() == certificate
+        assert_array_equal(state.w, first)
+    if n_jobs == 2:
+        assert certificate == alone
+        assert_array_equal(first, w)
+
+
+def test_a_dual_method_that_rebuilds_weights_later():
+    """`recompute` may leave alone what it is told to do beside."""
+    state = OEG(random_state=0).init(letters(20), 0.05)
+    state.epoch()
+    certificate, w = state.certify(), state.w.copy()
+    state.w[:] = np.nan
+    assert state.certify() == certificate
+    assert_array_equal(state.w, w)
+
+
 def test_weights_that_are_rebuilt_are_not_counted_twice():
     state = SDCA(random_state=0).init(letters(60), 0.02, n_jobs=8)
     state.epoch()
@@ -75,6 +103,8 @@ def test_the_start_does_not_depend_on_threads(n_jobs):
     one, many = (SDCA().init(letters(30), 0.1, n_jobs=jobs) for jobs in (1, n_jobs))
     assert_allclose(many.w, one.w, rtol=1e-12, atol=1e-13)
     assert_allclose(many.norm2, one.norm2, rtol=1e-12)
+    if n_jobs == 2:  # one of the two adds
+        assert_array_equal(many.w, one.w)
     for name in ("alpha", "m", "entropies"):
         assert_array_equal(getattr(many, name), getattr(one, name))
     m = np.random.default_rng(0).random(problem.attributes.slot_ptr[1])
@@ -188,8 +218,6 @@ def test_weights_that_threads_sum(n_jobs):
     norm2_of_many = batch.conjugate_weights(problem, m, 0.1, many, n_jobs)
     assert_allclose(many, one, rtol=1e-12, atol=1e-13)
     assert_allclose(norm2_of_many, norm2, rtol=1e-12)
-    if n_jobs == 2:  # one of the two adds
-        assert_array_equal(many, one)
     for _ in range(5):
         assert batch.conjugate_weights(problem, m, 0.1, again, n_jobs) == norm2_of_many
         assert_array_equal(again, many)
@@ -338,13 +366,24 @@ def test_one_thread_does_something_else_first(n, n_jobs):
     assert sum(last - first for part in found for first, last in part) == n
 
 
-@pytest.mark.parametrize("how", ["first", "then"])
-def test_what_is_done_beside_fails(how):
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_what_is_done_beside_fails(n_jobs):
+    failed, others = threading.Event(), []
+
     def fail(*stretch):
+        failed.set()
         raise RuntimeError("no more")
 
+    def slow(*stretch):
+        others.append(stretch)
+        failed.wait(60)
+        time.sleep(0.1)
+
     with pytest.raises(RuntimeError, match="no more"):
-        share(list, 1000, 2, **{how: fail if how == "first" else [fail]})
+        share(list, 1000, n_jobs, [fail, slow])
+    assert len(others) <= 1
+    with pytest.raises(RuntimeError, match="no more"):
+        share(list, 1000, n_jobs, first=fail)
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -38,8 +38,8 @@ cdef class Engine:
                      double *log_z, double *scratch, Ahead *ahead) except -1 nogil:
         """Write the slot marginals m and the log-partition function of sample i at scores theta.
 
-        The caller will need the memory `ahead` then: an engine may `share_out` and `ask` for it on
-        the way (simd/ahead.pxd), or leave it alone.
+        The caller will need the memory `ahead` then: an engine should `share_out` and `ask` for it
+        on the way (simd/ahead.pxd). Who leaves it alone makes the caller wait.
         Returns whether some of the region marginals mu are still factors in the scratch memory;
         otherwise all of them are written.
         """

@@ -1,8 +1,8 @@
 """Passes over all samples of a problem: conjugate weights, objectives, certificates.
 
 Weights and gradients are packed, see `Problem.pack`. Of the `n_jobs` threads of a pass,
-whoever is free takes the next stretch of samples; but what is summed is summed in the same order
-each time.
+whoever is free takes the next stretch of samples, or, where that is summed, all have stretches that
+are always alike; sums are the same each time.
 """
 
 import numpy as np
@@ -162,21 +162,18 @@ def summarise(Problem problem, array, double[::1] m, double[::1] entropies, int 
     share(work, problem.n_samples, n_jobs, then)
 
 
-def conjugate_weights(Problem problem, const double[::1] m, double lam, double[::1] w,
-                      int n_jobs=1, list spare=None):
+def conjugate_weights(Problem problem, m, double lam, w, int n_jobs=1, list spare=None):
     """Write w-hat(alpha) to w and return ||w||^2, see `ConjugateWeights`."""
-    weights = ConjugateWeights(problem, m, lam, w, n_jobs, spare)
-    share(list, problem.n_samples, n_jobs, weights.parts)
-    return weights.put_together()
+    return ConjugateWeights(problem, m, lam, w, n_jobs, n_jobs, spare).put_together()
 
 
 class ConjugateWeights:
     """w-hat(alpha) = 1/(lam n) sum_i s_i (F(x_i, y_i) - E_alpha_i[F(x_i, y)]), as it is summed.
 
     The pass that computes the slot marginals of alpha may have `parts` for what follows, so that
-    some threads compute while others, which wait for memory most of the time, add. Every second
-    thread adds, to an array of its own; so two threads need no more memory than one, and the sum is
-    the same bit for bit.
+    some threads compute while others, which wait for memory most of the time, add. By default every
+    second thread adds; so two threads need no more memory than one, and their sum is the same bit
+    for bit.
 
     Parameters
     ----------
@@ -184,8 +181,8 @@ class ConjugateWeights:
         The slot marginals of alpha.
     w : array of shape (dim,)
         Where to write the sum.
-    n_jobs : int
-        Number of threads.
+    n_jobs, n_parts : int
+        Number of threads, and of those that add, each to an array of its own.
     spare : list, optional
         More arrays like w. They are taken, and what is missing is left there.
 
@@ -196,21 +193,23 @@ class ConjugateWeights:
         `sdcastruct.problem.threads.share`.
     """
 
-    def __init__(self, Problem problem, m, double lam, w, n_jobs=1, spare=None):
+    def __init__(self, Problem problem, m, double lam, w, n_jobs=1, n_parts=None, spare=None):
         problem.check_labelled()
         check_length("m", len(m), problem.n_slot_marginals)
         check_length("w", len(w), problem.dim)
         spare = [] if spare is None else spare
-        n_others = (n_jobs - 1) // 2
+        n_others = (n_jobs + 1) // 2 - 1 if n_parts is None else n_parts - 1
         while len(spare) < n_others:
             spare.append(memory.empty(problem.dim))
         scale = 1.0 / (lam * problem.n_samples)
-        self.n_jobs = n_jobs
+        self.n_samples, self.n_jobs = problem.n_samples, n_jobs
         self.parts = [_Part(problem, m, scale, part) for part in (w, *spare[:n_others])]
 
     def put_together(self):
-        """Add all parts to w; return ||w||^2."""
+        """Add all parts to w, all samples if no pass has done so; return ||w||^2."""
         first, *others = self.parts
+        if not first.begun:
+            share(list, self.n_samples, self.n_jobs, self.parts)
         return _sum_of_parts(first.w, [part.w for part in others if part.begun], self.n_jobs)
 
 
@@ -224,8 +223,9 @@ class _Part:
     def __call__(self, first, last):
         if not self.begun:
             self.begun = True
+            self.space = self.problem.workspace()
             _clear(self.w)
-        _add_features(self.problem, self.m, self.scale, self.w, first, last)
+        _add_features(self.problem, self.m, self.scale, self.w, first, last, self.space)
 
 
 def _clear(double[::1] w):
@@ -234,9 +234,8 @@ def _clear(double[::1] w):
 
 
 def _add_features(Problem problem, const double[::1] m, double scale, double[::1] w,
-                  Py_ssize_t first, Py_ssize_t last):
+                  Py_ssize_t first, Py_ssize_t last, Workspace space):
     """Add scale s_i (F(x_i, y_i) - E_m_i[F]) of samples first, ..., last - 1 to w."""
-    cdef Workspace space = problem.workspace()
     cdef const double *block
     cdef Py_ssize_t i, j
     with nogil:

@@ -70,12 +70,13 @@ def share(work, n, n_jobs, then=(), first=None):
     """Return [work(stretches), ...] of threads that take (first, last) from the same iterator.
 
     Which thread will have which stretches of range(n) depends on how fast they are: one that starts
-    late, or has to wait for a processor, leaves more to the others. When one fails, nobody takes
-    any more.
+    late, or has to wait for a processor, leaves more to the others. When one fails, nobody begins
+    with anything more.
 
-    When a stretch is done, one of the functions `then` is called with it: they take turns, and each
-    is called for one stretch after the other in their order, by whichever thread is free. So what
-    they do has the same result each time, and the others go on meanwhile.
+    When a stretch is done, that is, when `work` asks for another, one of the functions `then` is
+    called with it: they take turns, and each is called for one stretch after the other in their
+    order, by whichever thread is free. So what they do has the same result each time, and the
+    others go on meanwhile.
 
     If there is something else to do, one of the threads calls `first` before it takes part.
     """
@@ -98,6 +99,8 @@ def share(work, n, n_jobs, then=(), first=None):
         except BaseException:
             for _ in waiting:
                 pass
+            for follower in followers:
+                follower.stop()
             raise
 
     return _in_threads(work_or_stop, [()] * (n_jobs - 1) + [(first,)])
@@ -122,6 +125,11 @@ class _InOrder:
             self.busy = True
         while (due := self._next_due()) is not None:
             self.function(*due)
+
+    def stop(self):
+        """Forget what is still to come."""
+        with self.lock:
+            self.to_come.clear()
 
     def _next_due(self):
         with self.lock:

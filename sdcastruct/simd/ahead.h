@@ -9,7 +9,8 @@
 #define AHEAD_LINE 64
 #define AHEAD_MOST (1 << 19) /* a part of the second cache, from which nothing is to vanish before it is needed */
 
-#if defined(__GNUC__)
+#if defined(AHEAD_PREFETCH) /* by a test */
+#elif defined(__GNUC__)
 #define AHEAD_PREFETCH(ADDRESS) __builtin_prefetch(ADDRESS, 0, 2) /* into the second cache: the first is small */
 #else
 #define AHEAD_PREFETCH(ADDRESS) ((void)(ADDRESS))
@@ -28,7 +29,7 @@ static inline AheadPart ahead_part(const void *address, ptrdiff_t n_bytes) {
     const char *begin = (const char *)address;
     AheadPart part;
     part.next = begin - (uintptr_t)begin % AHEAD_LINE;
-    part.end = begin + (n_bytes < AHEAD_MOST ? n_bytes : AHEAD_MOST);
+    part.end = begin + n_bytes;
     return part;
 }
 
@@ -41,6 +42,8 @@ static inline void ahead_share_out(Ahead *ahead, ptrdiff_t n) {
 /* Memory from `address` on, then from `second` on, in one share until `ahead_share_out`. */
 static inline Ahead ahead_of(const void *address, ptrdiff_t n_bytes, const void *second, ptrdiff_t n_bytes_of_second) {
     Ahead ahead;
+    if (n_bytes > AHEAD_MOST) n_bytes = AHEAD_MOST;
+    if (n_bytes_of_second > AHEAD_MOST - n_bytes) n_bytes_of_second = AHEAD_MOST - n_bytes;
     ahead.part = ahead_part(address, n_bytes);
     ahead.then = ahead_part(second, n_bytes_of_second);
     ahead_share_out(&ahead, 1);

@@ -90,15 +90,15 @@ cdef class DualState(State):
     def recompute(self, then=()):
         """Write the slot marginals m and the entropies of the dual point.
 
-        What follows the slot marginals of some samples, `then`, is done beside if that is possible,
-        see `sdcastruct.problem.threads.share`.
+        What follows the slot marginals of some samples, `then`, may be done beside, see
+        `sdcastruct.problem.threads.share`; if not, it will be done after it.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement recompute")
 
     def rebuild(self):
         """Make slot marginals, entropies and weights those of the dual point."""
         weights = batch.ConjugateWeights(self.problem, self.m, self.lam, self.w, self.n_jobs,
-                                         self.spare)
+                                         spare=self.spare)
         self.recompute(weights.parts)
         self._learn_norm2(weights.put_together())
 
@@ -126,7 +126,10 @@ cdef class DualState(State):
         return entropy - 0.5 * self.lam * self.norm2, self.gaps.mean()
 
     def certify(self):
-        """Rebuild w from the dual point and return its exact primal, dual and gap."""
+        """Rebuild w from the dual point and return its exact primal, dual and gap.
+
+        If it is interrupted, w is not complete until another call.
+        """
         self.rebuild()
         penalty = 0.5 * self.lam * self.norm2
         losses, gaps = batch.losses_and_gaps(self.problem, self.w, self.m, self.entropies,

@@ -35,7 +35,6 @@ from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch
-from sdcastruct.problem.threads import share
 from sdcastruct.samplers import Uniform
 from sdcastruct.solvers.base import Solver, start_of
 from sdcastruct.solvers.options import check_number, check_sampler, generator
@@ -136,7 +135,6 @@ cdef class OEGState(DualState):
         products = np.append(self.theta * self.m, 0.0)
         first = np.asarray(problem.attributes.slot_ptr)[:problem.n_samples]
         self.entropies[:] = self.log_z - np.add.reduceat(products, first)
-        share(list, problem.n_samples, self.n_jobs, then)
 
     cdef double step_on(self, Problem problem, Workspace space, Py_ssize_t i) except -1.0 nogil:
         """Do one step on sample i and return eta, 0 if no step raises the dual."""

@@ -37,7 +37,6 @@ from sdcastruct.simd.kernels cimport kernels
 from sdcastruct.solvers.dual cimport DualState
 
 from sdcastruct.problem import batch, stored
-from sdcastruct.problem.threads import kept
 from sdcastruct.samplers import Gap
 from sdcastruct.simd import memory
 from sdcastruct.solvers.base import Solver, start_of
@@ -148,12 +147,12 @@ class SDCA(Solver):
             raise ValueError(f"dual_dtype='float32': {type(problem.engine).__name__} cannot make "
                              "rounded marginals consistent, expected 'float64'")
         alpha = stored.empty(problem.n_marginals, self.dual_dtype, self.dual_folder)
-        summary, replicas = None, None
+        started = None
         if w is None and n_jobs > 1 and problem.attributes.templates:
-            summary, replicas = self._start(problem, lam, alpha, n_jobs)
+            started = self._start(problem, lam, alpha, n_jobs)
         problem.attributes.prepare_norms(n_jobs)
         cdef SDCAState state = SDCAState(self, problem, lam, copy.deepcopy(self.sampler))
-        state.n_jobs, state.replicas = n_jobs, replicas
+        state.n_jobs = n_jobs
         if isinstance(other, SDCAState) and (problem.knows_graphs()
                                              or problem.begins_with(other.problem)):
             state.check_follows(other)
@@ -163,25 +162,23 @@ class SDCA(Solver):
             state.start_from(batch.marginals(problem, w, alpha, n_jobs))
             state.refresh()
         else:
-            state.start_from(alpha, None, summary or self._start(problem, lam, alpha, n_jobs)[0])
+            summary, state.replicas = started or self._start(problem, lam, alpha, n_jobs)
+            state.start_from(alpha, None, summary)
         self._set_line_search(state, problem, lam)
         return state
 
     def _start(self, problem, lam, alpha, n_jobs):
         """Write the initial point to alpha; return its summary, see `begin`, and replicas, if any.
 
-        Half of the threads prepare the norms meanwhile; then one of them takes part.
+        One of the threads prepares the norms meanwhile, and takes part then.
         """
-        n_beside, n_threads = max(1, n_jobs // 2), threads_for(problem, n_jobs)
-        prepared = []
+        n_threads, prepared = threads_for(problem, n_jobs), []
 
         def prepare():
-            with kept(n_beside):
-                problem.attributes.prepare_norms(n_beside)
+            problem.attributes.prepare_norms()
             prepared.append(Replicas(problem, n_threads) if n_threads > 1 else None)
 
         m, w = memory.empty(problem.n_slot_marginals), memory.empty(problem.dim)
-        n_jobs -= n_beside - 1
         weights = batch.ConjugateWeights(problem, m, lam, w, n_jobs)
         _, _, entropies = batch.initial_point(problem, self.epsilon, alpha, n_jobs, m,
                                               weights.parts, prepare)
@@ -348,10 +345,10 @@ cdef class SDCAState(DualState):
         return gamma
 
     # All that a step reads is asked for before, a part at a time: a processor does not wait for
-    # more than a dozen cache lines at once. First single numbers, and where the rest begins, when
-    # the sample is drawn. The marginals, which are most, come while the oracle works, see
-    # `Workspace.ahead`; the weights not before the step has ended, because other threads go on
-    # changing them.
+    # more than a dozen or two cache lines at once. First single numbers, and where the rest begins,
+    # when the sample is drawn; attributes and graph before the step mixes its marginals; the
+    # weights not before it has ended, because other threads go on changing them. The marginals,
+    # which are most, come while the oracle works, see `Workspace.ahead`.
 
     cdef void prefetch(self, Problem problem, Py_ssize_t i) noexcept nogil:
         problem.prefetch_place(i)
