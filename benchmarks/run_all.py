@@ -24,6 +24,8 @@ mapped   the same until 1e-3, marginals in memory, and mapped from a file with n
          the process alone needs more)
 epoch    cost of an epoch of SDCA in passes of the marginal oracle over all samples
 numpy    cost of an update against SDCA in NumPy
+dense    cost of the products of dense attributes (random numbers as embeddings of words) against
+         those of the BLAS of NumPy
 scaling  how the cost of epochs grows with samples, lengths and labels
 """
 
@@ -98,6 +100,12 @@ def numpy_part(laboratory, options):
     return "Cost of an update, uniform sampling", tables.updates(found)
 
 
+def dense_part(laboratory, options):
+    """Compare products of dense attributes with those of NumPy."""
+    found = laboratory.dense(options.epochs)
+    return "Products of dense attributes, 768 per word, 9 labels", tables.dense(found)
+
+
 def scaling_part(laboratory, options):
     """Fit powers to the growth of the cost."""
     if SCALING_TASK not in options.tasks:
@@ -113,6 +121,7 @@ PARTS = {
     "mapped": mapped_part,
     "epoch": epoch_part,
     "numpy": numpy_part,
+    "dense": dense_part,
     "scaling": scaling_part,
 }
 

@@ -9,6 +9,8 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sdcastruct.simd import kernels
+
 settings.register_profile(
     "default",
     max_examples=40,
@@ -39,3 +41,12 @@ def time_limit():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(params=kernels.available())
+def instruction_set(request):
+    """Run a test with the kernels of each instruction set of this machine."""
+    before = kernels.active()
+    kernels.select(request.param)
+    yield request.param
+    kernels.select(before)

@@ -209,6 +209,14 @@ def test_table_of_times():
     assert (first[-1], second[-1]) == (2, 1)
 
 
+def test_table_of_dense_products():
+    times = {"score": 2e-6, "numpy_score": 3e-6, "add": 4e-6, "numpy_add": 2e-6, "epoch": 5e-6}
+    _, score, add, update = tables.dense(Bunch(**{k: np.full(3, x) for k, x in times.items()}))
+    assert score[1:] == ("2.0 µs", "3.0 µs", "0.67", 3)
+    assert add[1:] == ("4.0 µs", "2.0 µs", "2.00", 3)
+    assert update[1:] == ("5.0 µs", "-", "-", 3)
+
+
 def test_exponents_of_growth():
     points = [("T", size, np.array([3.0 * size**1.5] * 3)) for size in (10, 20, 80)]
     _, row = tables.scaling(points, "OCR")

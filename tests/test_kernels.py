@@ -22,14 +22,7 @@ WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 22, 26, 30, 33, 37, 44]
 # The kernels read no values where all are 1.
 ATTRIBUTES = ["dense", "sparse", "binary"]
 
-
-@pytest.fixture(params=kernels.available(), autouse=True)
-def instruction_set(request):
-    """Run a test with the kernels of each instruction set of this machine."""
-    before = kernels.active()
-    kernels.select(request.param)
-    yield request.param
-    kernels.select(before)
+pytestmark = pytest.mark.usefixtures("instruction_set")
 
 
 @cache

@@ -17,15 +17,6 @@ from sdcastruct.simd import kernels
 EPS = np.finfo(float).eps
 
 
-@pytest.fixture(params=kernels.available())
-def instruction_set(request):
-    """Run a test with the kernels of each instruction set of this machine."""
-    before = kernels.active()
-    kernels.select(request.param)
-    yield request.param
-    kernels.select(before)
-
-
 @st.composite
 def nested_nodes(draw):
     """Draw (states of all nodes, nodes of a large table, nodes of a small one), in any order."""

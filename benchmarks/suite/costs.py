@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 
+from sdcastruct.models import ChainModel
 from sdcastruct.problem import batch
 from sdcastruct.samplers import Gap, Uniform
 from sdcastruct.solvers import SDCA
@@ -16,6 +17,8 @@ from suite.numpy_sdca import NumpySDCA
 
 WARM_UP_EPOCHS = 3
 NUMPY_STEPS = 300
+# Sentences whose words have embeddings.
+DENSE_CHAINS, DENSE_LENGTH, DENSE_FEATURES, DENSE_STATES = 200, 25, 768, 9
 SAMPLERS = {"gap": Gap(non_uniformity=0.8), "uniform": Uniform()}
 
 
@@ -77,6 +80,41 @@ def updates_against_numpy(report, path, repeats):
         samples = rng.integers(n, size=NUMPY_STEPS)
         theirs = seconds(steps, samples) / NUMPY_STEPS
         report(ours=seconds(ours.epoch) / n, numpy=theirs)
+
+
+def dense_against_numpy(report, repeats):
+    """Measure the products of dense attributes and NumPy's of the same matrices, taking turns.
+
+    `score` is X_i W of every chain, `add` the sum of X_i^T m_i, both per chain, and `epoch` an
+    epoch of SDCA likewise.
+    """
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(DENSE_LENGTH, DENSE_FEATURES)) for _ in range(DENSE_CHAINS)]
+    Y = [rng.integers(DENSE_STATES, size=DENSE_LENGTH) for _ in X]
+    problem = ChainModel(DENSE_STATES, DENSE_FEATURES).bind(X, Y)
+    state = warm_state(problem, "uniform")
+    m = [rng.normal(size=(DENSE_LENGTH, DENSE_STATES)) for _ in X]
+    W = rng.normal(size=(DENSE_FEATURES, DENSE_STATES))
+    w = np.empty(problem.dim)
+
+    def numpy_scores():
+        for x in X:
+            x @ W
+
+    def numpy_sum():
+        total = np.zeros_like(W)
+        for x, own in zip(X, m, strict=True):
+            total += x.T @ own
+
+    for _ in range(repeats):
+        calls = {
+            "score": (batch.scores, problem, state.w),
+            "numpy_score": (numpy_scores,),
+            "add": (batch.conjugate_weights, problem, state.m, 1.0, w),
+            "numpy_add": (numpy_sum,),
+            "epoch": (state.epoch,),
+        }
+        report(**{name: seconds(*call) / len(X) for name, call in calls.items()})
 
 
 def epoch_of_part(report, path, step, repeats):

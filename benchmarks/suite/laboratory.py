@@ -165,6 +165,11 @@ class Laboratory:
         arguments = costs.updates_against_numpy, self.corpus(task), repeats
         return self.record(task, "updates", *arguments, settings={"repeats": repeats}).columns
 
+    def dense(self, repeats):
+        """Return seconds of products of dense attributes, ours and NumPy's, and of epochs."""
+        arguments = costs.dense_against_numpy, repeats
+        return self.record("synthetic", "dense", *arguments, settings={"repeats": repeats}).columns
+
     def scaling(self, task, epochs):
         """Yield (what grows, its value, seconds) as a corpus, chains and labels grow."""
         how = {"settings": {"epochs": epochs}}

@@ -136,6 +136,18 @@ def updates(found):
     return rows
 
 
+def dense(columns):
+    """Return what products of dense attributes cost, ours and NumPy's."""
+    rows = [("per sentence", "sdcastruct", "NumPy", "ratio", "runs")]
+    for title, name in {"scores": "score", "weights from marginals": "add"}.items():
+        pair = columns[name], columns[f"numpy_{name}"]
+        shown = [f"{1e6 * np.median(seconds):.1f} µs" for seconds in pair]
+        rows.append((title, *shown, f"{np.median(pair[0] / pair[1]):.2f}", len(pair[0])))
+    epoch = f"{1e6 * np.median(columns.epoch):.1f} µs"
+    rows.append(("update of SDCA", epoch, "-", "-", len(columns.epoch)))
+    return rows
+
+
 def scaling(found, task):
     """Return seconds as a size grows, and the exponent of a power fitted to them.
 

@@ -8,12 +8,14 @@ template, whose columns are the states of the table. With m_s the marginals of t
     norm2   ||sum_s x_s^T m_s||^2, the squared norm of what `add` adds
 
 `add` is the adjoint of `score`: <score(w), m> = <w, add(m)>. The attributes stay in CSR form; what
-the norm is computed from is in gram.pyx.
+the norm is computed from is in gram.pyx. Those of dense templates, such as embeddings of words,
+have all their zeros, and are multiplied in tiles as a BLAS does.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from libc.stdint cimport INT32_MAX, int32_t
 from libc.stdlib cimport free, malloc
@@ -26,6 +28,9 @@ from sdcastruct.problem.gram import SampleAttributes, gram, row_sums
 
 # Tables of weights up to this size stay in a cache nearby.
 NEAR_BYTES = 2 ** 18
+# Attributes count as dense, zeros included, if there are at least so many columns, of which at
+# least this part is not zero.
+MANY_COLUMNS, DENSE_PART = 8, 0.5
 
 
 cdef class Template:
@@ -50,7 +55,11 @@ cdef class Template:
                  Py_ssize_t width):
         if width < 1:
             raise ValueError(f"width={width}: expected at least one state")
-        self.n_attributes = attributes.shape[1]
+        n_slots, self.n_attributes = attributes.shape
+        if (self.n_attributes >= MANY_COLUMNS and not np.all(attributes.data == 1.0)
+                and len(attributes.data) > DENSE_PART * n_slots * self.n_attributes):
+            attributes = _filled(attributes)
+            self.block.n_dense = self.n_attributes
         value = np.asarray(attributes.data, np.float64)
         binary = np.all(value == 1.0)
         self.arrays = {
@@ -144,6 +153,11 @@ cdef class Template:
         return slice(offset, offset + self.n_attributes * width), width
 
     @property
+    def dense(self):
+        """Whether all zeros are kept, and products are computed as of dense matrices."""
+        return self.block.n_dense > 0
+
+    @property
     def n_slots(self):
         """Number of slots of all samples."""
         return self.arrays["slot_offset"].size
@@ -157,7 +171,8 @@ cdef class Template:
         """Return the attributes, to be looked at sample by sample."""
         value = self.arrays["entry_value"] if self.block.entry_value != NULL else None
         return SampleAttributes(self.n_attributes, self.arrays["slot_ptr"],
-                                self.arrays["entry_ptr"], self.arrays["entry_row"], value)
+                                self.arrays["entry_ptr"], self.arrays["entry_row"], value,
+                                self.block.n_dense)
 
     cdef size_t address(self, name, dtype) except? 0:
         array = self.arrays[name] = np.ascontiguousarray(self.arrays[name], dtype)
@@ -171,6 +186,15 @@ class CSR(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
     shape: tuple
+
+
+def _filled(attributes):
+    """Return a CSR matrix with all its zeros."""
+    n_slots, n_attributes = attributes.shape
+    arrays = attributes.data, attributes.indices, attributes.indptr
+    values = sparse.csr_array(arrays, shape=attributes.shape, dtype=np.float64).toarray()
+    columns = np.tile(np.arange(n_attributes, dtype=np.int32), n_slots)
+    return CSR(values.ravel(), columns, n_attributes * np.arange(n_slots + 1), attributes.shape)
 
 
 ctypedef fused number:

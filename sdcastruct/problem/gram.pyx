@@ -5,7 +5,9 @@ With x_s the attribute row of slot s and m_s its marginals, ||sum_s x_s^T m_s||^
     sum_st G_st <m_s, m_t>,     G_st = <x_s, x_t>
 
 and G is sparse: most attributes occur in few slots of a sample. The frequent ones would fill it
-with pairs; their rows sum_s x_sa m_s are summed and squared instead, and they are left out of G.
+with pairs; their rows sum_s x_sa m_s are summed and squared instead, and they are left out of G. If
+all attributes are frequent, as dense ones are, G has fewer pairs than there are rows, unless the
+sample is long.
 """
 
 from itertools import chain
@@ -16,6 +18,8 @@ import numpy as np
 cimport cython
 from libc.math cimport fabs
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
+
+from sdcastruct.simd.kernels cimport kernels
 
 from sdcastruct.problem.threads import share, spread
 
@@ -34,12 +38,15 @@ cdef class SampleAttributes:
         Sample i has the slots slot_ptr[i], ..., slot_ptr[i+1] - 1; the rest as in kernels.h.
     entry_value : float64 array or None
         None if all are 1.
+    n_dense : int
+        As in kernels.h.
     """
 
     cdef const int64_t[::1] slot_ptr, entry_ptr
     cdef const int32_t[::1] entry_row
     cdef const double[::1] entry_value
     cdef bint binary
+    cdef Py_ssize_t n_dense
     cdef Py_ssize_t most_entries   # of a sample, at least 1
     # The number of each attribute at the last visit of a sample that has it, plus what was `base`
     # then, which is more than all such sums of earlier visits.
@@ -50,7 +57,8 @@ cdef class SampleAttributes:
     cdef int32_t[::1] number, occurrences
     cdef Py_ssize_t count
 
-    def __init__(self, n_attributes, slot_ptr, entry_ptr, entry_row, entry_value):
+    def __init__(self, n_attributes, slot_ptr, entry_ptr, entry_row, entry_value, n_dense):
+        self.n_dense = n_dense
         self.slot_ptr, self.entry_ptr, self.entry_row = slot_ptr, entry_ptr, entry_row
         self.binary = entry_value is None
         if not self.binary:
@@ -77,6 +85,10 @@ cdef class SampleAttributes:
             self.number[e - self.first] = number
             self.occurrences[number] += 1
         self.base, self.count = base + count, count
+
+    cdef bint few_pairs(self, Py_ssize_t i) noexcept nogil:
+        """Return whether sample i has fewer pairs of slots than rows of dense attributes."""
+        return self.slot_ptr[i + 1] - self.slot_ptr[i] <= 2 * self.n_dense
 
     cdef inline double value(self, int64_t e) noexcept nogil:
         return 1.0 if self.binary else self.entry_value[e]
@@ -149,9 +161,12 @@ cdef class GramMatrix:
         cdef Py_ssize_t i
         with nogil:
             for i in range(first, last):
-                self.attributes.visit(i)
-                self.make_room()
-                self.write_sample(self.attributes, i)
+                if self.attributes.few_pairs(i):
+                    self.write_dense(self.attributes, i)
+                else:
+                    self.attributes.visit(i)
+                    self.make_room()
+                    self.write_sample(self.attributes, i)
                 pairs[i + 1 - first] = self.n_pairs - pair
                 groups[i + 1 - first] = self.n_groups - group
         return {
@@ -165,6 +180,26 @@ cdef class GramMatrix:
                 self.occurrence_offset[occurrence:self.n_occurrences]),
             "occurrence_value": np.asarray(self.occurrence_value[occurrence:self.n_occurrences]),
         }
+
+    cdef int write_dense(self, SampleAttributes attributes, Py_ssize_t i) except -1 nogil:
+        """Write the products of all attribute rows of a sample."""
+        cdef int64_t begin = attributes.slot_ptr[i], end = attributes.slot_ptr[i + 1], s, t
+        cdef int64_t n_pairs = self.n_pairs + (end - begin) * (end - begin - 1) // 2
+        cdef Py_ssize_t n = attributes.n_dense
+        cdef const double *x
+        if n_pairs > self.pair_value.shape[0]:
+            with gil:
+                self.grow(n_pairs, self.n_groups, self.n_occurrences)
+        for t in range(begin, end):
+            x = &attributes.entry_value[attributes.entry_ptr[t]]
+            self.diagonal[t] = kernels.dot(x, x, n)
+            for s in range(begin, t):
+                self.pair_offset[self.n_pairs, 0] = <int32_t> self.slot_offset[s]
+                self.pair_offset[self.n_pairs, 1] = <int32_t> self.slot_offset[t]
+                self.pair_value[self.n_pairs] = kernels.dot(
+                    x, &attributes.entry_value[attributes.entry_ptr[s]], n)
+                self.n_pairs += 1
+        return 0
 
     cdef int make_room(self) except -1 nogil:
         """Make room for the present sample, and say where its frequent attributes go."""

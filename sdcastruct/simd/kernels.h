@@ -33,6 +33,7 @@ typedef struct {
     int32_t first_replica;
     double *replicas;             /* where row 0 would lie if all were replicas; NULL if none is */
     const double *entry_value;    /* value of the attribute; NULL if all are 1 */
+    ptrdiff_t n_dense;            /* if not 0, every slot has so many entries with values, of the same rows in this order */
     /* For norm2: the Gram matrix of the attribute rows of a sample, G_st = <x_s, x_t>, without frequent attributes, */
     const double *diagonal;           /* G_ss of every slot */
     const int32_t *pair_offset;       /* two numbers per pair s < t: where the tables of s and of t begin */

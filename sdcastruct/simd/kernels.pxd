@@ -20,6 +20,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         int32_t first_replica
         double *replicas
         const double *entry_value
+        Py_ssize_t n_dense
         const double *diagonal
         const int32_t *pair_offset
         const double *pair_value

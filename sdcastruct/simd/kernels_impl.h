@@ -92,6 +92,7 @@ static void exchange(double *restrict own, double *restrict last, double *restri
 }
 
 #include "rows_impl.h"
+#include "weights_impl.h"
 
 #define REAL double
 #define ROUNDED(x) (x)
