@@ -103,7 +103,7 @@ def numpy_part(laboratory, options):
 def dense_part(laboratory, options):
     """Compare products of dense attributes with those of NumPy."""
     found = laboratory.dense(options.epochs)
-    return "Products of dense attributes, 768 per word, 9 labels", tables.dense(found)
+    return "Products of dense attributes, 768 per word", tables.dense(found)
 
 
 def scaling_part(laboratory, options):

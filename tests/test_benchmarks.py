@@ -211,10 +211,11 @@ def test_table_of_times():
 
 def test_table_of_dense_products():
     times = {"score": 2e-6, "numpy_score": 3e-6, "add": 4e-6, "numpy_add": 2e-6, "epoch": 5e-6}
-    _, score, add, update = tables.dense(Bunch(**{k: np.full(3, x) for k, x in times.items()}))
-    assert score[1:] == ("2.0 µs", "3.0 µs", "0.67", 3)
-    assert add[1:] == ("4.0 µs", "2.0 µs", "2.00", 3)
-    assert update[1:] == ("5.0 µs", "-", "-", 3)
+    columns = Bunch(**{name: np.full(3, seconds) for name, seconds in times.items()})
+    _, score, add, update = tables.dense({9: columns})
+    assert score == (9, "scores", "2.0 µs", "3.0 µs", "0.67", 3)
+    assert add[2:] == ("4.0 µs", "2.0 µs", "2.00", 3)
+    assert update[2:] == ("5.0 µs", "-", "-", 3)
 
 
 def test_exponents_of_growth():

@@ -38,7 +38,9 @@ def both(monkeypatch, n_states, n_features, lengths=LENGTHS):
 @pytest.mark.parametrize("n_states", WIDTHS)
 @pytest.mark.parametrize("n_features", [5, 6, 9, 20])  # biases are attributes, too
 def test_products(monkeypatch, n_states, n_features):
-    dense, sparse = both(monkeypatch, n_states, n_features, (*LENGTHS, 3 * n_features))
+    twice = 2 * (n_features + 3)
+    lengths = (*LENGTHS, twice, twice + 1)
+    dense, sparse = both(monkeypatch, n_states, n_features, lengths)
     rng = np.random.default_rng(1)
     w = rng.normal(size=dense.dim)
     for i in range(dense.n_samples):
@@ -47,7 +49,7 @@ def test_products(monkeypatch, n_states, n_features):
         m = rng.normal(size=theta.size)
         features = sparse.features(i, m)
         assert_allclose(dense.features(i, m), features, rtol=1e-12, atol=1e-12)
-        # Long chains have more pairs of nodes than twice their attributes.
+        # The last chain has more nodes than twice its attributes.
         assert_allclose(dense.features_norm2(i, m), features @ features, rtol=1e-12)
     assert_allclose(dense.radii(), sparse.radii(), rtol=1e-12)
     m = rng.normal(size=dense.n_slot_marginals)
@@ -63,6 +65,37 @@ def test_solvers(monkeypatch, solver):
     found, expected = (solver.solve(p, tol=0, max_epochs=4) for p in (dense, sparse))
     assert_allclose(found.w, expected.w, rtol=1e-6, atol=1e-8)
     assert_allclose(found.gap, expected.gap, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("solver", [SDCA, SAG], ids=lambda solver: solver.__name__)
+@pytest.mark.parametrize("single", [(0,), (7,), (19,), (3, 18, 19)])
+def test_samples_without_slots(monkeypatch, solver, single, n_jobs):
+    """Single nodes have no edges, and so no attributes of edges."""
+    rng = np.random.default_rng(0)
+    sizes = [1 if i in single else int(rng.integers(2, 9)) for i in range(20)]
+    X = []
+    for t in sizes:
+        edges = np.array([[v, v + 1] for v in range(t - 1)]).reshape(-1, 2)
+        X.append((rng.normal(size=(t, 9)), edges, rng.normal(size=(t - 1, 8))))
+    Y = [rng.integers(3, size=t) for t in sizes]
+    model = TreeModel(3, n_features=9, n_edge_features=8)
+    dense = model.bind(X, Y)
+    assert [t.dense for t in dense.attributes.templates[:2]] == [True, True]
+    monkeypatch.setattr(attributes, "DENSE_PART", 1.0)
+    sparse = model.bind(X, Y)
+    w = rng.normal(size=dense.dim)
+    for i in range(20):
+        theta = sparse.score(i, w)
+        assert_allclose(dense.score(i, w), theta, rtol=1e-12, atol=1e-12)
+        assert_allclose(dense.features(i, theta), sparse.features(i, theta), atol=1e-10)
+    options = {"n_jobs": n_jobs} if solver is SDCA else {}
+    results = [
+        solver(random_state=0).solve(p, tol=1e-7, max_epochs=2000, **options)
+        for p in (dense, sparse)
+    ]
+    assert all(result.converged for result in results)
+    assert_allclose(results[0].primal, results[1].primal, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])

@@ -18,7 +18,7 @@ from suite.numpy_sdca import NumpySDCA
 WARM_UP_EPOCHS = 3
 NUMPY_STEPS = 300
 # Sentences whose words have embeddings.
-DENSE_CHAINS, DENSE_LENGTH, DENSE_FEATURES, DENSE_STATES = 200, 25, 768, 9
+DENSE_CHAINS, DENSE_LENGTH, DENSE_FEATURES, DENSE_STATES = 200, 25, 768, (9, 26)
 SAMPLERS = {"gap": Gap(non_uniformity=0.8), "uniform": Uniform()}
 
 
@@ -82,7 +82,7 @@ def updates_against_numpy(report, path, repeats):
         report(ours=seconds(ours.epoch) / n, numpy=theirs)
 
 
-def dense_against_numpy(report, repeats):
+def dense_against_numpy(report, n_states, repeats):
     """Measure the products of dense attributes and NumPy's of the same matrices, taking turns.
 
     `score` is X_i W of every chain, `add` the sum of X_i^T m_i, both per chain, and `epoch` an
@@ -90,11 +90,11 @@ def dense_against_numpy(report, repeats):
     """
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(DENSE_LENGTH, DENSE_FEATURES)) for _ in range(DENSE_CHAINS)]
-    Y = [rng.integers(DENSE_STATES, size=DENSE_LENGTH) for _ in X]
-    problem = ChainModel(DENSE_STATES, DENSE_FEATURES).bind(X, Y)
+    Y = [rng.integers(n_states, size=DENSE_LENGTH) for _ in X]
+    problem = ChainModel(n_states, DENSE_FEATURES).bind(X, Y)
     state = warm_state(problem, "uniform")
-    m = [rng.normal(size=(DENSE_LENGTH, DENSE_STATES)) for _ in X]
-    W = rng.normal(size=(DENSE_FEATURES, DENSE_STATES))
+    m = [rng.normal(size=(DENSE_LENGTH, n_states)) for _ in X]
+    W = rng.normal(size=(DENSE_FEATURES, n_states))
     w = np.empty(problem.dim)
 
     def numpy_scores():

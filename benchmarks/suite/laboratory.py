@@ -166,9 +166,14 @@ class Laboratory:
         return self.record(task, "updates", *arguments, settings={"repeats": repeats}).columns
 
     def dense(self, repeats):
-        """Return seconds of products of dense attributes, ours and NumPy's, and of epochs."""
-        arguments = costs.dense_against_numpy, repeats
-        return self.record("synthetic", "dense", *arguments, settings={"repeats": repeats}).columns
+        """Return seconds of products of dense attributes, ours and NumPy's, by number of labels."""
+        how = {"settings": {"repeats": repeats}}
+        return {
+            K: self.record(
+                "synthetic", f"dense-{K}", costs.dense_against_numpy, K, repeats, **how
+            ).columns
+            for K in costs.DENSE_STATES
+        }
 
     def scaling(self, task, epochs):
         """Yield (what grows, its value, seconds) as a corpus, chains and labels grow."""

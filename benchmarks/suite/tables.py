@@ -136,15 +136,17 @@ def updates(found):
     return rows
 
 
-def dense(columns):
-    """Return what products of dense attributes cost, ours and NumPy's."""
-    rows = [("per sentence", "sdcastruct", "NumPy", "ratio", "runs")]
-    for title, name in {"scores": "score", "weights from marginals": "add"}.items():
-        pair = columns[name], columns[f"numpy_{name}"]
-        shown = [f"{1e6 * np.median(seconds):.1f} µs" for seconds in pair]
-        rows.append((title, *shown, f"{np.median(pair[0] / pair[1]):.2f}", len(pair[0])))
-    epoch = f"{1e6 * np.median(columns.epoch):.1f} µs"
-    rows.append(("update of SDCA", epoch, "-", "-", len(columns.epoch)))
+def dense(found):
+    """Return what products of dense attributes cost, ours and NumPy's, {labels: columns}."""
+    rows = [("labels", "per sentence", "sdcastruct", "NumPy", "ratio", "runs")]
+    for n_states, columns in found.items():
+        for title, name in {"scores": "score", "weights from marginals": "add"}.items():
+            pair = columns[name], columns[f"numpy_{name}"]
+            shown = [f"{1e6 * np.median(seconds):.1f} µs" for seconds in pair]
+            ratio = f"{np.median(pair[0] / pair[1]):.2f}"
+            rows.append((n_states, title, *shown, ratio, len(pair[0])))
+        epoch = f"{1e6 * np.median(columns.epoch):.1f} µs"
+        rows.append((n_states, "update of SDCA", epoch, "-", "-", len(columns.epoch)))
     return rows
 
 

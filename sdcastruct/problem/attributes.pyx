@@ -8,14 +8,13 @@ template, whose columns are the states of the table. With m_s the marginals of t
     norm2   ||sum_s x_s^T m_s||^2, the squared norm of what `add` adds
 
 `add` is the adjoint of `score`: <score(w), m> = <w, add(m)>. The attributes stay in CSR form; what
-the norm is computed from is in gram.pyx. Those of dense templates, such as embeddings of words,
-have all their zeros, and are multiplied in tiles as a BLAS does.
+the norm is computed from is in gram.pyx. Dense ones, such as embeddings of words, have all their
+zeros, so that they can be multiplied in tiles as a BLAS does.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from libc.stdint cimport INT32_MAX, int32_t
 from libc.stdlib cimport free, malloc
@@ -28,8 +27,8 @@ from sdcastruct.problem.gram import SampleAttributes, gram, row_sums
 
 # Tables of weights up to this size stay in a cache nearby.
 NEAR_BYTES = 2 ** 18
-# Attributes count as dense, zeros included, if there are at least so many columns, of which at
-# least this part is not zero.
+# Attributes count as dense, and have all their zeros, if there are at least so many columns, more
+# than this part of all values is given, and not all of these are 1.
 MANY_COLUMNS, DENSE_PART = 8, 0.5
 
 
@@ -43,7 +42,7 @@ cdef class Template:
     slot_ptr : int64 array of shape (n_samples + 1,)
         Slots of sample i are the rows slot_ptr[i], ..., slot_ptr[i+1] - 1.
     slot_offset : int64 array of shape (n_slots,)
-        Where the table of each slot begins in the scores of its sample.
+        Where the table of each slot begins in the scores of its sample; they do not overlap.
     weight_offset : int
         Where the template's weights begin in w; they lie there as a row-major table of shape
         (n_attributes, width).
@@ -56,12 +55,13 @@ cdef class Template:
         if width < 1:
             raise ValueError(f"width={width}: expected at least one state")
         n_slots, self.n_attributes = attributes.shape
-        if (self.n_attributes >= MANY_COLUMNS and not np.all(attributes.data == 1.0)
-                and len(attributes.data) > DENSE_PART * n_slots * self.n_attributes):
-            attributes = _filled(attributes)
-            self.block.n_dense = self.n_attributes
         value = np.asarray(attributes.data, np.float64)
         binary = np.all(value == 1.0)
+        if (self.n_attributes >= MANY_COLUMNS and not binary
+                and len(value) > DENSE_PART * n_slots * self.n_attributes):
+            attributes = _filled(attributes)
+            value = attributes.data
+            self.block.n_dense = self.n_attributes
         self.arrays = {
             "slot_ptr": np.ascontiguousarray(slot_ptr, np.int64),
             "slot_offset": np.asarray(slot_offset, np.int64),
@@ -191,10 +191,21 @@ class CSR(NamedTuple):
 def _filled(attributes):
     """Return a CSR matrix with all its zeros."""
     n_slots, n_attributes = attributes.shape
-    arrays = attributes.data, attributes.indices, attributes.indptr
-    values = sparse.csr_array(arrays, shape=attributes.shape, dtype=np.float64).toarray()
+    values = np.zeros(attributes.shape)
+    _fill(np.asarray(attributes.indptr, np.int64), np.asarray(attributes.indices, np.int32),
+          np.asarray(attributes.data, np.float64), values)
     columns = np.tile(np.arange(n_attributes, dtype=np.int32), n_slots)
-    return CSR(values.ravel(), columns, n_attributes * np.arange(n_slots + 1), attributes.shape)
+    ptr = n_attributes * np.arange(n_slots + 1, dtype=np.int64)
+    return CSR(values.ravel(), columns, ptr, attributes.shape)
+
+
+def _fill(const int64_t[::1] ptr, const int32_t[::1] column, const double[::1] value,
+          double[:, ::1] out):
+    """Write the values of a CSR matrix to a dense one."""
+    cdef Py_ssize_t s, e
+    for s in range(out.shape[0]):
+        for e in range(ptr[s], ptr[s + 1]):
+            out[s, column[e]] = value[e]
 
 
 ctypedef fused number:

@@ -6,8 +6,9 @@ With x_s the attribute row of slot s and m_s its marginals, ||sum_s x_s^T m_s||^
 
 and G is sparse: most attributes occur in few slots of a sample. The frequent ones would fill it
 with pairs; their rows sum_s x_sa m_s are summed and squared instead, and they are left out of G. If
-all attributes are frequent, as dense ones are, G has fewer pairs than there are rows, unless the
-sample is long.
+all attributes are frequent, as dense ones are, G is smaller than the attributes are, unless the
+sample is long. Where the m_s are differences that cancel, it loses digits if the mean of a dense
+attribute is many times its deviation.
 """
 
 from itertools import chain
@@ -87,7 +88,7 @@ cdef class SampleAttributes:
         self.base, self.count = base + count, count
 
     cdef bint few_pairs(self, Py_ssize_t i) noexcept nogil:
-        """Return whether sample i has fewer pairs of slots than rows of dense attributes."""
+        """Return whether sample i has fewer pairs of slots than values of dense attributes."""
         return self.slot_ptr[i + 1] - self.slot_ptr[i] <= 2 * self.n_dense
 
     cdef inline double value(self, int64_t e) noexcept nogil:

@@ -27,7 +27,7 @@ typedef struct {
     int64_t row_offset;           /* rows of the weights of earlier templates */
     int far;                      /* whether W is too large for a cache nearby, so that it pays to ask for rows ahead */
     const Place *place;           /* sample i has what is from place[i] on, up to place[i+1] */
-    const int64_t *slot_offset;   /* where a slot's table begins in theta_i and m_i */
+    const int64_t *slot_offset;   /* where a slot's table begins in theta_i and m_i; those of a sample do not overlap */
     const int64_t *entry_ptr;     /* slot s has the entries entry_ptr[s], ..., entry_ptr[s+1] - 1 */
     const int32_t *entry_row;     /* row of W, or of `replicas` from first_replica on */
     int32_t first_replica;

@@ -11,8 +11,9 @@
    about equally long, with at most MOST vectors each.                                                               */
 #define OVER_PARTS(CALL) OVER_PARTS_OF(DOUBLES, MOST_VECTORS, CALL)
 #define OVER_PARTS_OF(LANES, MOST, CALL)                                                        \
-    for (ptrdiff_t begin = 0, most = part_length(width, LANES, MOST); begin < width; begin += most) { \
-        const ptrdiff_t columns = width - begin < most ? width - begin : most;                  \
+    for (ptrdiff_t begin = 0, next; begin < width; begin = next) {                              \
+        next = end_of_part(width, begin, LANES, MOST);                                          \
+        const ptrdiff_t columns = next - begin;                                                 \
         switch ((columns + (LANES) - 1) / (LANES)) {                                            \
             case 1: { CALL(1); } break;                                                             \
             case 2: { CALL(2); } break;                                                         \
@@ -25,9 +26,11 @@
         }                                                                                       \
     }
 
-SDCA_INLINE ptrdiff_t part_length(ptrdiff_t width, ptrdiff_t lanes, ptrdiff_t most) {
-    const ptrdiff_t vectors = (width + lanes - 1) / lanes, parts = (vectors + most - 1) / most;
-    return (vectors + parts - 1) / parts * lanes;
+/* The vectors that are left, divided by the number of parts: no part has a single one unless the whole row has. */
+SDCA_INLINE ptrdiff_t end_of_part(ptrdiff_t width, ptrdiff_t begin, ptrdiff_t lanes, ptrdiff_t most) {
+    const ptrdiff_t vectors = (width - begin + lanes - 1) / lanes, parts = (vectors + most - 1) / most;
+    const ptrdiff_t end = begin + (vectors + parts - 1) / parts * lanes;
+    return end < width ? end : width;
 }
 
 /* Where vector v of a row of at least one vector begins. */

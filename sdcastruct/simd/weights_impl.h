@@ -12,9 +12,10 @@ SDCA_INLINE Rows weights_of(const Block *block, const double *w, ptrdiff_t begin
     return rows;
 }
 
-/* All rows of sample i are among its entries before this one. */
+/* All rows of sample i are among its entries before this one; it may have no slots. */
 SDCA_INLINE int64_t end_of_rows(const Block *block, ptrdiff_t i) {
-    return block->n_dense ? block->place[i].entry + block->n_dense : block->place[i + 1].entry;
+    const int64_t first = block->place[i].entry, end = block->place[i + 1].entry;
+    return block->n_dense && first < end ? first + block->n_dense : end;
 }
 
 /* Rows of weights are scattered over megabytes, and there are too many of them to wait for each. */
@@ -32,8 +33,12 @@ static void prefetch_weights(const Block *block, ptrdiff_t i, const double *w) {
 
 /* Dense attributes are multiplied as a BLAS does: tiles of sums stay in registers, so that rows are read once for
    several slots, and written once for all slots.                                                                  */
-#define TILE 4         /* rows of a tile */
+#define TILE 4         /* rows of a tile; samples with fewer slots have nothing to gain */
 #define TILE_VECTORS 3 /* its vectors per row; with a row of factors they fill sixteen registers */
+
+SDCA_INLINE int in_tiles(const Block *block, ptrdiff_t i) {
+    return block->n_dense && block->place[i + 1].slot - block->place[i].slot >= TILE;
+}
 
 /* sum_q += scale sum_k a[q across + k along] row_k for `count` rows q of a tile, over n_terms rows from entry `first`
    of a table on, or at offsets of an array.                                                                        */
@@ -126,7 +131,7 @@ static void score(const Block *block, ptrdiff_t i, const double *w, double *thet
 #define SCORE_DENSE(N)                                                     \
     const Rows weights = weights_of(block, w, begin);                      \
     score_dense(N, columns, block, i, &weights, theta + begin)
-    if (block->n_dense) {
+    if (in_tiles(block, i)) {
         OVER_PARTS_OF(DOUBLES, TILE_VECTORS, SCORE_DENSE)
     } else {
         OVER_PARTS(SCORE)
@@ -204,7 +209,7 @@ static void add(const Block *block, ptrdiff_t i, double scale, const double *m, 
 #define ADD_DENSE(N)                                                       \
     const Rows weights = weights_of(block, w, begin);                      \
     add_dense(N, columns, block, i, scale, &weights, m + begin)
-    if (block->n_dense) {
+    if (in_tiles(block, i)) {
         OVER_PARTS_OF(DOUBLES, TILE_VECTORS, ADD_DENSE)
     } else {
         OVER_PARTS(ADD_PART)
