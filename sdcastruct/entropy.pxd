@@ -21,7 +21,7 @@ cdef struct Product:
 
 # The segment m = (1 - gamma) alpha + gamma beta of a sample, alpha as it is stored. Only the first
 # `n_written` numbers of beta are written out, the others are products, and their place is free.
-# `rough` says that single precision will do for the entropy, as it must where there are products.
+# `single` says that single precision will do, as it must where there are products.
 cdef struct Segment:
     const Storage *storage
     Runs runs
@@ -30,20 +30,25 @@ cdef struct Segment:
     Py_ssize_t n_written
     Py_ssize_t n_products
     const Product *products
-    bint rough
+    bint single
 
-# The entropy of m and its derivative in gamma.
-cdef struct Entropy:
-    double value
-    double first
-
-# f(gamma) = H(m) + slope gamma - curvature gamma^2 / 2, where H(alpha) = entropy, infinity if
-# that is not known. Differences of f below `rounding` relative to its terms mean nothing.
+# f(gamma) = -KL(m || beta) - curvature gamma^2 / 2, where KL(m || beta) = cross - slope gamma -
+# H(m) and KL(alpha || beta) = divergence, infinity if that is not known. Differences of f below
+# `noise` mean nothing.
 cdef struct Objective:
-    double entropy
+    double cross
     double slope
     double curvature
-    double rounding
+    double divergence
+    double noise
+
+# KL(m || beta) and its derivatives in gamma. If they are not `known`, beta is too small for single
+# precision somewhere.
+cdef struct Divergence:
+    double value
+    double first
+    double second
+    bint known
 
 cdef struct LineSearch:
     double subprecision
@@ -52,9 +57,8 @@ cdef struct LineSearch:
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil
 cdef double mix_with_vertex(Runs runs, double *mu, double epsilon, double entropy,
                             const int64_t *ones, Py_ssize_t n_ones) noexcept nogil
-cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil
-cdef double second_derivative(Segment segment, double gamma) noexcept nogil
+cdef Divergence divergence_at(Segment segment, Objective f, double gamma) noexcept nogil
 cdef void mix(Segment segment, double gamma) noexcept nogil
-cdef double search(LineSearch options, Objective f, Segment segment, double start, double *entropy,
-                   int64_t *n_evaluations) noexcept nogil
+cdef Divergence search(LineSearch options, Objective f, Segment segment, double *gamma,
+                       int64_t *n_evaluations) noexcept nogil
 cdef double quadratic_start(double gap, double curvature) noexcept nogil

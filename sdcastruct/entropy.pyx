@@ -1,4 +1,4 @@
-"""Entropy and line search on flat marginals with counting numbers.
+"""Entropy, divergence and line search on flat marginals with counting numbers.
 
 A distribution that factorises over a junction tree is known from its region tables ``mu`` and the
 counting number ``c`` of each region (paper, Equations "joint from marginals" and "entropy
@@ -15,20 +15,33 @@ beta - alpha. Up to a constant, n times the dual objective is there
 
 where slope = <theta, E_delta> is the change of the expected score (= -lam n <w, v>) and curvature =
 lam n ||v||^2. If beta is the distribution of the current weights, slope = sum c delta log beta:
-then f(1) - f(gamma) differs from KL(m || beta) only by the quadratic term, f'(0) = KL(alpha ||
-beta) + KL(beta || alpha) and f'(1) = -curvature. Nothing here knows about graphs.
+then H(m) + slope gamma = cross - KL(m || beta), where cross = - sum c alpha log beta does not
+depend on gamma, and f(1) - f(gamma) differs from KL(m || beta) only by the quadratic term.
+
+Near the optimum a divergence is the small difference of large entropies. But all tables sum to
+one, so that it is also a sum of terms that are small themselves::
+
+    KL(m || beta) = sum c beta phi(m / beta - 1),     phi(y) = (1 + y) log(1 + y) - y,
+    m / beta - 1 = (1 - gamma) (alpha - beta) / beta
+
+Here single precision gives a divergence to some six digits, however small it is, and so its
+derivatives. Nothing here knows about graphs.
 """
 
 import numpy as np
 
-from libc.math cimport fabs, log
+from libc.math cimport log
 
 from sdcastruct.simd.kernels cimport kernels
+
+# Probabilities below 2^-90 may have any logarithm in single precision, perhaps of some thousands: a
+# divergence is not known if alpha has more than this part of it there.
+cdef double MOST_LOST = 1e-7
 
 
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil:
     """Return H(mu)."""
-    return entropy_at(_written(runs, mu, mu, False), 0.0).value
+    return _entropies(_written(runs, mu, mu, False), 0.0).value
 
 
 cdef double mix_with_vertex(Runs runs, double *mu, double epsilon, double entropy,
@@ -67,37 +80,76 @@ cdef double _x_log_x(double x) noexcept nogil:
 
 
 cdef Segment _written(Runs runs, const double *alpha, const double *beta,
-                      bint rough) noexcept nogil:
+                      bint single) noexcept nogil:
     """Return a segment without products, which nobody will write to."""
     cdef Py_ssize_t r, n = 0
     for r in range(runs.n):
         n += runs.length[r]
-    return Segment(&kernels.float64, runs, <void *> alpha, <double *> beta, n, 0, NULL, rough)
+    return Segment(&kernels.float64, runs, <void *> alpha, <double *> beta, n, 0, NULL, single)
 
 
-cdef Entropy entropy_at(Segment segment, double gamma) noexcept nogil:
-    """Return H(m) and its derivative in gamma."""
+cdef Divergence divergence_at(Segment segment, Objective f, double gamma) noexcept nogil:
+    """Return KL(m || beta)."""
+    cdef Divergence H
+    if segment.single:
+        return _relative_divergence(segment, gamma)
+    H = _entropies(segment, gamma)
+    return Divergence(f.cross - f.slope * gamma - H.value, -f.slope - H.first,
+                      -_second_derivative(segment, gamma), True)
+
+
+cdef Divergence _entropies(Segment segment, double gamma) noexcept nogil:
+    """Return H(m) and its first derivative, in double precision."""
+    cdef const Storage *storage = segment.storage
+    cdef Runs runs = segment.runs
+    cdef const double *beta = segment.beta
+    cdef const char *alpha = <const char *> segment.alpha
+    cdef double[2] sums = [0.0, 0.0]
+    cdef Py_ssize_t r
+    for r in range(runs.n):
+        if runs.counting[r] != 0.0:
+            storage.entropy_along(alpha, beta, gamma, runs.length[r], runs.counting[r], sums)
+        alpha += runs.length[r] * storage.size
+        beta += runs.length[r]
+    return Divergence(sums[0], sums[1], 0.0, True)
+
+
+cdef double _second_derivative(Segment segment, double gamma) noexcept nogil:
+    """Return the second derivative of H(m) in gamma; it is never positive."""
+    cdef const Storage *storage = segment.storage
+    cdef Runs runs = segment.runs
+    cdef const double *beta = segment.beta
+    cdef const char *alpha = <const char *> segment.alpha
+    cdef double total = 0.0
+    cdef Py_ssize_t r
+    for r in range(runs.n):
+        if runs.counting[r] != 0.0:
+            total += runs.counting[r] * storage.bend_along(alpha, beta, gamma, runs.length[r])
+        alpha += runs.length[r] * storage.size
+        beta += runs.length[r]
+    return min(total, 0.0)
+
+
+cdef Divergence _relative_divergence(Segment segment, double gamma) noexcept nogil:
+    """Return KL(m || beta) in single precision."""
     cdef const Storage *storage = segment.storage
     cdef Runs runs = segment.runs
     cdef const double *beta = segment.beta
     cdef const double *end = beta + segment.n_written
     cdef const char *alpha = <const char *> segment.alpha
-    cdef double[2] sums = [0.0, 0.0]
+    cdef double[4] sums = [0.0, 0.0, 0.0, 0.0]
     cdef Py_ssize_t r, n, p
     for r in range(runs.n):
         n = min(runs.length[r], end - beta)
-        if runs.counting[r] == 0.0:
-            pass
-        elif segment.rough:
-            storage.rough_entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
-        else:
-            storage.entropy_along(alpha, beta, gamma, n, runs.counting[r], sums)
+        if runs.counting[r] != 0.0:
+            storage.divergence_along(alpha, beta, gamma, n, runs.counting[r], sums)
         alpha += n * storage.size
         beta += n
     for p in range(segment.n_products):
-        storage.rough_entropy_between(_alpha_of(segment, p), _write_product(segment, p), gamma,
-                                      segment.products[p].k * segment.products[p].k, 1.0, sums)
-    return Entropy(sums[0], sums[1])
+        storage.divergence_between(_alpha_of(segment, p), _write_product(segment, p), gamma,
+                                   segment.products[p].k * segment.products[p].k, 1.0, sums)
+    return Divergence(max(sums[0], 0.0), min(sums[1], 0.0), max(sums[2], 0.0),
+                      sums[3] <= MOST_LOST * sums[0])
 
 
 cdef char *_alpha_of(Segment segment, Py_ssize_t p) noexcept nogil:
@@ -127,27 +179,6 @@ cdef void mix(Segment segment, double gamma) noexcept nogil:
                                  product.columns, gamma, product.k)
 
 
-cdef double second_derivative(Segment segment, double gamma) noexcept nogil:
-    """Return the second derivative of H(m) in gamma; it is never positive."""
-    cdef const Storage *storage = segment.storage
-    cdef Runs runs = segment.runs
-    cdef const double *beta = segment.beta
-    cdef const double *end = beta + segment.n_written
-    cdef const char *alpha = <const char *> segment.alpha
-    cdef double total = 0.0
-    cdef Py_ssize_t r, n, p
-    for r in range(runs.n):
-        n = min(runs.length[r], end - beta)
-        if runs.counting[r] != 0.0:
-            total += runs.counting[r] * storage.bend_along(alpha, beta, gamma, n)
-        alpha += n * storage.size
-        beta += n
-    for p in range(segment.n_products):
-        total += storage.bend_between(_alpha_of(segment, p), _write_product(segment, p), gamma,
-                                      segment.products[p].k * segment.products[p].k)
-    return min(total, 0.0)
-
-
 cdef double quadratic_start(double gap, double curvature) noexcept nogil:
     """Return the best gamma if KL(m || beta) were gap (1 - gamma)^2, as it is near the optimum."""
     if gap <= 0.0:
@@ -155,46 +186,40 @@ cdef double quadratic_start(double gap, double curvature) noexcept nogil:
     return 2.0 * gap / (2.0 * gap + curvature)
 
 
-cdef double search(LineSearch options, Objective f, Segment segment, double start, double *entropy,
-                   int64_t *n_evaluations) noexcept nogil:
-    """Maximise f over [0, 1] by Newton steps kept inside a shrinking bracket.
+cdef Divergence search(LineSearch options, Objective f, Segment segment, double *gamma,
+                       int64_t *n_evaluations) noexcept nogil:
+    """Maximise f over [0, 1] by Newton steps inside a shrinking bracket, from `gamma` on.
 
     Ends at a gamma where the next Newton step would be at most ``subprecision * gamma`` long and
     f has not dropped below f(0), or after ``max_newton`` steps. The step is measured relative to
     gamma because the best gamma of a sample with large features may be far smaller than any fixed
-    precision. As |f''| >= curvature, f' alone often proves the step to be short; then f'' is not
-    computed. Where f is below f(0) the bracket is halved. ``entropy`` receives H(m) at the result.
+    precision. Where f is below f(0) the bracket is halved. Returns the divergence at the result, or
+    where it is first not known.
     """
-    cdef double low = 0.0, high = 1.0, gamma = start, first, second, gain
-    cdef double noise
-    cdef Entropy H
+    cdef double low = 0.0, high = 1.0, first, second, gain
+    cdef Divergence KL
     cdef int newton = 0
     cdef bint ascends
     while True:
-        H = entropy_at(segment, gamma)
+        KL = divergence_at(segment, f, gamma[0])
         n_evaluations[0] += 1
-        # Rounding hides gains below this; none larger is left where |f'| is smaller.
-        noise = f.rounding * (1.0 + fabs(H.value) + fabs(f.slope))
-        first = H.first + f.slope - f.curvature * gamma
-        gain = H.value - f.entropy + gamma * (f.slope - 0.5 * f.curvature * gamma)
+        first = -KL.first - f.curvature * gamma[0]
+        second = -KL.second - f.curvature
+        gain = f.divergence - KL.value - 0.5 * f.curvature * gamma[0] * gamma[0]
         # As f'' <= -curvature, f(gamma) - f(0) >= gamma (f'(gamma) + curvature gamma / 2).
-        ascends = first >= -0.5 * f.curvature * gamma - noise or gain >= -noise
-        if newton == options.max_newton or (ascends and fabs(first) <= max(
-                noise, options.subprecision * gamma * f.curvature)):
-            break
-        second = second_derivative(segment, gamma) - f.curvature
-        if second == 0.0 or (ascends and fabs(first) <= -options.subprecision * gamma * second):
-            break
+        ascends = first >= -0.5 * f.curvature * gamma[0] - f.noise or gain >= -f.noise
+        if (not KL.known or second == 0.0 or newton == options.max_newton
+                or (ascends and abs(first) <= max(f.noise,
+                                                  -options.subprecision * gamma[0] * second))):
+            return KL
         if first > 0.0:
-            low = gamma
+            low = gamma[0]
         else:
-            high = gamma
-        gamma -= first / second
-        if not ascends or not low < gamma < high:
-            gamma = 0.5 * (low + high)
+            high = gamma[0]
+        gamma[0] -= first / second
+        if not ascends or not low < gamma[0] < high:
+            gamma[0] = 0.5 * (low + high)
         newton += 1
-    entropy[0] = H.value
-    return gamma
 
 
 cdef class _Counted:
@@ -229,16 +254,24 @@ def entropy(counting, const double[::1] mu):
     return entropy_of(counted.runs, &mu[0])
 
 
-def entropy_along(counting, const double[::1] alpha, const double[::1] beta, double gamma,
-                  bint rough=False):
-    """Return H(m), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma.
+def entropy_along(counting, const double[::1] alpha, const double[::1] beta, double gamma):
+    """Return H(m), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma."""
+    cdef _Counted counted = _Counted(counting, alpha, beta)
+    cdef Segment segment = _written(counted.runs, &alpha[0], &beta[0], False)
+    cdef Divergence H = _entropies(segment, gamma)
+    return H.value, H.first, _second_derivative(segment, gamma)
 
-    If they may be `rough`, the first two are computed in single precision.
+
+def divergence_along(counting, const double[::1] alpha, const double[::1] beta, double gamma):
+    """Return KL(m || beta), m = (1 - gamma) alpha + gamma beta, and its two derivatives in gamma.
+
+    They are computed in single precision with small relative errors, but are None where `beta` is
+    too small for that.
     """
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef Segment segment = _written(counted.runs, &alpha[0], &beta[0], rough)
-    cdef Entropy H = entropy_at(segment, gamma)
-    return H.value, H.first, second_derivative(segment, gamma)
+    cdef Divergence KL = _relative_divergence(
+        _written(counted.runs, &alpha[0], &beta[0], True), gamma)
+    return (KL.value, KL.first, KL.second) if KL.known else None
 
 
 def line_search(counting, const double[::1] alpha, const double[::1] beta, double slope,
@@ -252,10 +285,9 @@ def line_search(counting, const double[::1] alpha, const double[::1] beta, doubl
     """
     cdef _Counted counted = _Counted(counting, alpha, beta)
     cdef Segment segment = _written(counted.runs, &alpha[0], &beta[0], False)
-    cdef Objective f = Objective(entropy_at(segment, 0.0).value, slope, curvature,
-                                 1e-14)
-    cdef double value = 0.0
+    cdef double H = entropy_of(counted.runs, &alpha[0]), gamma = start
+    cdef Objective f = Objective(0.0, slope, curvature, -H, 1e-14 * (1.0 + abs(H) + abs(slope)))
     cdef int64_t n_evaluations = 0
-    cdef double gamma = search(LineSearch(subprecision, max_newton), f, segment, start, &value,
-                               &n_evaluations)
-    return gamma, value
+    cdef Divergence KL = search(LineSearch(subprecision, max_newton), f, segment, &gamma,
+                                &n_evaluations)
+    return gamma, -slope * gamma - KL.value

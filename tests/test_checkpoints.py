@@ -301,7 +301,7 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path, written):
     refuse(written, "another run: its solver is 'SDCA', expected 'SAG'", solver=SAG())
     for option in ({"sampler": Uniform()}, {"sampler": Gap(0.5)}, {"subprecision": 0.1}):
         refuse(written, f"another run: its options .*{next(iter(option))}", solver=SDCA(**option))
-    refuse(edited(tmp_path / "new.npz", written, version=3), "has version 3, expected 2")
+    refuse(edited(tmp_path / "new.npz", written, version=4), "has version 4, expected 3")
 
 
 @pytest.mark.parametrize("name", ["lam", "counters", "random", "state/w", "sampler/weights"])

@@ -6,7 +6,7 @@ import reference
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from reference import ROUNDING, Sample
+from reference import ROUNDING, SINGLE, Sample
 from scipy.special import entr
 from strategies import distributions, weights
 
@@ -136,6 +136,46 @@ def test_curvature_of_the_entropy_along_a_segment(segment, gamma):
     scale = np.abs(sample.counting) @ ((b - a) ** 2 / mix(a, b, gamma))
     assert_allclose(curvature, expected, rtol=0, atol=ROUNDING * (1 + scale))
     assert curvature <= 0
+
+
+@given(segments(), STEPS, st.floats(-12, 0))
+def test_divergence_along_a_segment_keeps_its_digits_in_single_precision(segment, gamma, size):
+    sample, a, b = segment
+    a = mix(b, a, 10**size)  # perhaps very near
+    value, first, second = entropy.divergence_along(sample.counting, a, b, gamma)
+    c, m = sample.counting, mix(a, b, gamma)
+    x = mix(a - b, 0, gamma) / b  # m / b - 1 with all its digits
+    small = np.abs(x) < 1e-4
+    phi = np.where(small, x**2 / 2 - x**3 / 6, (1 + x) * np.log1p(x) - x)
+    terms = [b * phi, (b - a) * np.log1p(x), (b - a) ** 2 / m]
+    for found, own in zip((value, first, second), terms, strict=True):
+        assert_allclose(found, c @ own, rtol=0, atol=SINGLE * np.abs(own).sum() + 1e-35)
+
+
+@pytest.mark.parametrize("tiny", [0.0, 1e-30, 1e-28, 1e-25])
+@pytest.mark.parametrize("gamma", [0.0, 1e-9, 0.5, 1.0])
+def test_divergence_along_a_segment_from_the_border(tiny, gamma):
+    # Where alpha vanishes, m / beta is gamma, and m log(m / beta) is 0 at gamma = 0.
+    c, a, b = np.ones(3), np.array([1 - tiny, tiny, 0.0]), np.array([0.5, 0.4, 0.1])
+    value, first, second = entropy.divergence_along(c, a, b, gamma)
+    m = mix(a, b, gamma)
+    assert_allclose(value, duality.kl(c, m, b), rtol=SINGLE, atol=1e-12)
+    if gamma > 0:
+        assert_allclose(first, (b - a) @ np.log(m / b), rtol=SINGLE, atol=SINGLE)
+        assert_allclose(second, np.sum((b - a) ** 2 / m), rtol=1e-5)
+    else:
+        assert np.isfinite(first)
+        assert np.isfinite(second)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1e-300, 1e-100, 1e-28])
+def test_divergence_from_what_is_too_small_for_single_precision_is_not_known(beta):
+    c, b = np.ones(2), np.array([1 - beta, beta])
+    for gamma in (0.0, 0.5):
+        assert entropy.divergence_along(c, np.array([0.9, 0.1]), b, gamma) is None
+        assert entropy.divergence_along(c, np.array([1 - 1e-12, 1e-12]), b, gamma) is None
+        value, _, _ = entropy.divergence_along(c, np.array([1.0, 0.0]), b, gamma)
+        assert 0.0 <= value < 2e-28
 
 
 @pytest.mark.parametrize("tiny", [1e-10, 1e-20, 1e-100, 1e-280])

@@ -110,7 +110,7 @@ cdef class Problem:
                          void *alpha) noexcept nogil:
         """Return the segment from alpha to the region marginals of the last `expect_into`.
 
-        It is rough until `make_exact`.
+        It is in single precision until `make_exact`.
         """
         cdef Py_ssize_t n_written = self.n_regions(i), n_products = 0, p
         if space.factored:
@@ -121,12 +121,12 @@ cdef class Problem:
                        space.products, True)
 
     cdef void make_exact(self, Py_ssize_t i, Workspace space, Segment *segment) noexcept nogil:
-        """Write out all products of the segment, so that it is no longer rough."""
+        """Write out all products of the segment, for double precision."""
         if space.factored:
             self.engine.complete(i, space.beta, space.scratch)
             space.factored = False
         segment.n_products, segment.n_written = 0, self.n_regions(i)
-        segment.rough = False
+        segment.single = False
 
     cdef int decode_into(self, Py_ssize_t i, const double *theta, int64_t *y,
                          double *scratch) except -1 nogil:

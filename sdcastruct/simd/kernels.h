@@ -68,15 +68,15 @@ typedef struct {
     /* With m = (1 - gamma) alpha + gamma beta and delta = beta - alpha, where 0 log 0 = 0:
        sums[0] -= c sum_j m_j log m_j,  sums[1] -= c sum_j delta_j log m_j;  beta may be alpha */
     void (*entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
-    /* The same several times faster, in single precision */
-    void (*rough_entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
-                                double *sums);
-    /* and for a beta as in `scale_pair`, stored like alpha */
-    void (*rough_entropy_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c,
-                                  double *sums);
     /* -sum_j delta_j^2 / m_j, the second derivative that goes with it */
     double (*bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n);
-    double (*bend_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n);
+    /* The divergence KL(m || beta) and its derivatives in gamma, in single precision with small relative errors:
+       sums[0] += c sum_j beta_j phi(m_j / beta_j - 1),  phi(y) = (1 + y) log(1 + y) - y,
+       sums[1] += c sum_j delta_j log(m_j / beta_j),  sums[2] += c sum_j delta_j^2 / m_j,
+       and sums[3] += sum of the alpha_j whose beta_j is too small for that                                           */
+    void (*divergence_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
+    /* The same for a beta as in `scale_pair`, stored like alpha */
+    void (*divergence_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c, double *sums);
 } Storage;
 
 typedef struct {

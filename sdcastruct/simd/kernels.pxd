@@ -48,14 +48,12 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
                          double gamma, Py_ssize_t k) noexcept nogil
         void (*entropy_along)(const void *alpha, const double *beta, double gamma, Py_ssize_t n,
                               double c, double *sums) noexcept nogil
-        void (*rough_entropy_along)(const void *alpha, const double *beta, double gamma,
-                                    Py_ssize_t n, double c, double *sums) noexcept nogil
-        void (*rough_entropy_between)(const void *alpha, const void *beta, double gamma,
-                                      Py_ssize_t n, double c, double *sums) noexcept nogil
         double (*bend_along)(const void *alpha, const double *beta, double gamma,
                              Py_ssize_t n) noexcept nogil
-        double (*bend_between)(const void *alpha, const void *beta, double gamma,
-                               Py_ssize_t n) noexcept nogil
+        void (*divergence_along)(const void *alpha, const double *beta, double gamma,
+                                 Py_ssize_t n, double c, double *sums) noexcept nogil
+        void (*divergence_between)(const void *alpha, const void *beta, double gamma,
+                                   Py_ssize_t n, double c, double *sums) noexcept nogil
 
     ctypedef struct Kernels:
         const char *name

@@ -123,10 +123,9 @@ static void exchange(double *restrict own, double *restrict last, double *restri
         .scale_pair = scale_pair_##SUFFIX,                       \
         .mix_pair = mix_pair_##SUFFIX,                           \
         .entropy_along = entropy_along_##SUFFIX,                 \
-        .rough_entropy_along = rough_entropy_along_##SUFFIX,     \
-        .rough_entropy_between = rough_entropy_between_##SUFFIX, \
         .bend_along = bend_along_##SUFFIX,                       \
-        .bend_between = bend_between_##SUFFIX,                   \
+        .divergence_along = divergence_along_##SUFFIX,           \
+        .divergence_between = divergence_between_##SUFFIX,       \
     }
 
 /* Maps between tables often have runs of one or two states: with a constant length the loop over a run disappears. */

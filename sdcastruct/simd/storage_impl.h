@@ -125,51 +125,52 @@ static void STORED(entropy_along)(const void *alpha, const double *beta, double 
     sums[1] -= c * first;
 }
 
-/* In single precision; sums of a few hundred terms at most, so that they do not lose more than the terms. */
-#define ROUGH_ENTROPY(BETA)                                                                   \
+static double STORED(bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n) {
+    const REAL *a = alpha;
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (ptrdiff_t j = 0; j < n; j++) {
+        double delta = beta[j] - a[j];
+        sum -= delta * delta / ((1.0 - gamma) * a[j] + gamma * beta[j] + TINY);
+    }
+    return sum;
+}
+
+/* KL(m || beta) = sum beta phi(y) with y = (m - beta) / beta = (1 - gamma) (alpha - beta) / beta. The terms have the
+   same sign in each sum, and go into sums of a few hundred at most, so that nothing loses more than they do.        */
+#define DIVERGENCE(BETA)                                                                      \
     const REAL *a = alpha;                                                                    \
     const BETA *b = beta;                                                                     \
     const float g = (float)gamma, rest = (float)(1.0 - gamma);                                \
     for (ptrdiff_t begin = 0; begin < n; begin += CHUNK) {                                    \
         const ptrdiff_t end = begin + CHUNK < n ? begin + CHUNK : n;                          \
-        float value = 0.0f, first = 0.0f;                                                     \
-        _Pragma("omp simd reduction(+ : value, first)")                                       \
+        float value = 0.0f, first = 0.0f, second = 0.0f, lost = 0.0f;                         \
+        _Pragma("omp simd reduction(+ : value, first, second, lost)")                         \
         for (ptrdiff_t j = begin; j < end; j++) {                                             \
-            float from = (float)a[j], to = (float)b[j];                                       \
-            float m = rest * from + (g * to + TINY_FLOAT);                                    \
-            float log_m = rough_log(m);                                                       \
-            value += m * log_m;                                                               \
-            first += (to - from) * log_m;                                                     \
+            const REAL from = a[j], to = (REAL)b[j] + TINY_FLOAT;                             \
+            const float change = (float)(from - to), part = 1.0f / (float)to;                 \
+            const float y = rest * (change * part), u = rest * ((float)from * part) + g;      \
+            float log_u;                                                                      \
+            value += (float)to * rough_phi(y, u, &log_u);                                     \
+            first += change * log_u;                                                          \
+            second += change * (change * part) / (u + TINY_FLOAT);                            \
+            lost += (float)to < SMALL_FLOAT ? (float)from : 0.0f;                             \
         }                                                                                     \
-        sums[0] -= c * value;                                                                 \
+        sums[0] += c * value;                                                                 \
         sums[1] -= c * first;                                                                 \
+        sums[2] += c * second;                                                                \
+        sums[3] += lost;                                                                      \
     }
 
-static void STORED(rough_entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
-                                        double *sums) {
-    ROUGH_ENTROPY(double)
+static void STORED(divergence_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
+                                     double *sums) {
+    DIVERGENCE(double)
 }
 
-static void STORED(rough_entropy_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c,
-                                          double *sums) {
-    ROUGH_ENTROPY(REAL)
+static void STORED(divergence_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c,
+                                       double *sums) {
+    DIVERGENCE(REAL)
 }
 
-#define BEND(BETA)                                                              \
-    const REAL *a = alpha;                                                      \
-    const BETA *b = beta;                                                       \
-    double sum = 0.0;                                                           \
-    _Pragma("omp simd reduction(+ : sum)")                                      \
-    for (ptrdiff_t j = 0; j < n; j++) {                                         \
-        double from = a[j], to = b[j], delta = to - from;                       \
-        sum -= delta * delta / ((1.0 - gamma) * from + gamma * to + TINY);      \
-    }                                                                           \
-    return sum;
-
-static double STORED(bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n) { BEND(double) }
-
-static double STORED(bend_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n) { BEND(REAL) }
-
-#undef BEND
-#undef ROUGH_ENTROPY
+#undef DIVERGENCE
 #undef CHUNK

@@ -32,6 +32,7 @@
 #define TINY 0x1p-1000
 /* The same in single precision, where numbers that round to a subnormal would be slow. */
 #define TINY_FLOAT 0x1p-100f
+#define SMALL_FLOAT 0x1p-90f /* what TINY_FLOAT changes by less than a thousandth */
 
 SDCA_INLINE uint64_t bits_of(double x) {
     uint64_t bits;
@@ -61,21 +62,23 @@ SDCA_INLINE double fast_log(double x) {
     return s * series + e * LN2;
 }
 
-/* log x for a positive normal x in single precision: relative error 1.5e-7. The polynomial is summed as a tree, because a
-   processor waits for each term of a chain.                                                                         */
-SDCA_INLINE float rough_log(float x) {
+/* phi(y) = (1 + y) log(1 + y) - y and its derivative log(1 + y) in single precision, given u = 1 + y >= 0. Both are right
+   to a few units in the last place near y = 0, too, where they are about y^2 / 2 and y: there u has lost digits of y, so
+   that the polynomial takes y itself. It is summed as a tree, because a processor waits for each term of a chain.   */
+SDCA_INLINE float rough_phi(float y, float u, float *log_u) {
     int32_t bits, mantissa;
-    memcpy(&bits, &x, sizeof bits);
-    int32_t above = bits - SQRT_HALF_BITS_FLOAT;
-    float f, e = (float)(above >> 23);
+    memcpy(&bits, &u, sizeof bits);
+    int32_t above = bits - SQRT_HALF_BITS_FLOAT, e = above >> 23;
+    float f;
     mantissa = (above & 0x007fffff) + SQRT_HALF_BITS_FLOAT;
     memcpy(&f, &mantissa, sizeof f);
-    f -= 1.0f;
+    f = e == 0 ? y : f - 1.0f;
     float f2 = f * f, f4 = f2 * f2;
     float terms_01 = 0.333336426759f * f - 0.499999925635f, terms_23 = 0.1997445975f * f - 0.250020584998f;
     float terms_45 = 0.147750091538f * f - 0.165620211448f, terms_67 = 0.0922664353244f * f - 0.14352299787f;
-    float series = (terms_67 * f2 + terms_45) * f4 + (terms_23 * f2 + terms_01);
-    return e * 0.69314718056f + (f + f2 * series);
+    float rest = f2 * ((terms_67 * f2 + terms_45) * f4 + (terms_23 * f2 + terms_01)); /* log(1 + f) - f */
+    *log_u = (float)e * 0.69314718056f + (f + rest);
+    return e == 0 ? f2 + u * rest : u * *log_u - y;
 }
 
 /* exp x for x <= 709; zero below -708, where the result would be subnormal. */

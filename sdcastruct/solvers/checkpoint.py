@@ -9,7 +9,7 @@ import numpy as np
 
 from sdcastruct import archive
 
-VERSION = 2
+VERSION = 3
 
 
 def save(path, state, history):

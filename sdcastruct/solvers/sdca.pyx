@@ -20,10 +20,10 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
 from sdcastruct.entropy cimport (
+    Divergence,
     LineSearch,
     Objective,
     Segment,
-    entropy_at,
     mix,
     quadratic_start,
     search,
@@ -50,9 +50,11 @@ from sdcastruct.solvers.options import (
 )
 from sdcastruct.solvers.state import threads_for
 
-# In single precision an entropy is wrong by about ROUGH_ERROR for each node and unit of itself,
-# which will do where it is at most ROUGH_PART of what the step will gain.
-cdef double ROUGH_ERROR = 2e-7, ROUGH_PART = 0.1
+# In single precision a divergence is wrong by at most about this part of itself for each node. That
+# will do for a line search that need not be more precise than ten times that.
+cdef double SINGLE_PRECISION = 3e-7, SINGLE_PART = 0.1
+# Smaller gains are none.
+cdef double SMALLEST_GAIN = 1e-16
 # A step needs no search if its gap is known this well: a doubt of at most so many times itself.
 cdef double TRUST = 8.0
 # The quadratic model of a divergence g may be too small by g gamma (1 - gamma), which is all that
@@ -230,9 +232,9 @@ cdef class SDCAState(DualState):
     ----------
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples, of type `dual_dtype`.
-    doubts, roundings : array of shape (n_samples,)
+    doubts : array of shape (n_samples,)
         How far we expect the kept entropy of each sample to be off at most, by the quadratic model
-        of steps without a search, and by single precision.
+        of steps without a search and by single precision.
     n_evaluations : int
         Evaluations of the line search so far.
     coupling : float
@@ -242,14 +244,14 @@ cdef class SDCAState(DualState):
         See `DualState` and `State`.
     """
 
-    cdef readonly object alpha, gammas, visits, doubts, roundings
+    cdef readonly object alpha, gammas, visits, doubts
     cdef readonly int64_t n_evaluations
     cdef public double coupling
     cdef LineSearch line_search
     cdef FirstGamma first_gamma
     cdef int64_t search_every
     cdef StoredMarginals stored
-    cdef double[::1] gammas_view, doubts_view, roundings_view
+    cdef double[::1] gammas_view, doubts_view
     cdef int64_t[::1] visits_view
 
     def __cinit__(self, *args):
@@ -260,21 +262,46 @@ cdef class SDCAState(DualState):
         self.alpha = alpha
         self.gammas = np.full(self.problem.n_samples, 0.5)
         self.visits = np.zeros(self.problem.n_samples, np.int64)
-        self.doubts, self.roundings = np.zeros((2, self.problem.n_samples))
+        self.doubts = np.zeros(self.problem.n_samples)
         self.stored, self.gammas_view = StoredMarginals(self.problem, alpha), self.gammas
-        self.visits_view = self.visits
-        self.doubts_view, self.roundings_view = self.doubts, self.roundings
+        self.visits_view, self.doubts_view = self.visits, self.doubts
         self.begin(gaps, summary)
 
     def recompute(self, then=()):
         """Write the slot marginals and entropies of alpha."""
         batch.summarise(self.problem, self.alpha, self.m, self.entropies, self.n_jobs, then)
-        self.doubts[:] = self.roundings[:] = 0.0
+        self.doubts[:] = 0.0
 
     cdef bint knows_gap(self, Py_ssize_t i, double gap) noexcept nogil:
         """Return whether the gap that follows from the kept entropy of sample i may be trusted."""
-        return (0.0 < gap and self.doubts_view[i] <= TRUST * gap
-                and self.roundings_view[i] <= gap)
+        return 0.0 < gap and self.doubts_view[i] <= TRUST * gap
+
+    cdef Divergence search_from(self, Problem problem, Workspace space, Py_ssize_t i,
+                                Segment *segment, Objective f, int max_newton,
+                                double *gamma) noexcept nogil:
+        """Search from gamma on, in single precision where that will do; return KL(m || beta).
+
+        The kept entropy of sample i is that of m then.
+        """
+        cdef double precision = SINGLE_PRECISION * problem.engine.n_nodes(i), start = gamma[0]
+        cdef double rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
+        cdef LineSearch options = LineSearch(self.line_search.subprecision, max_newton)
+        cdef Divergence KL
+        if precision > SINGLE_PART * options.subprecision:
+            problem.make_exact(i, space, segment)
+        f.noise = precision * abs(f.divergence) + SMALLEST_GAIN
+        if segment.single:
+            KL = search(options, f, segment[0], gamma, &space.n_evaluations)
+            if not KL.known:
+                problem.make_exact(i, space, segment)
+        if not segment.single:
+            gamma[0], precision = start, 0.0
+            f.noise = rounding * (1.0 + abs(f.cross - f.divergence) + abs(f.slope))
+            KL = search(options, f, segment[0], gamma, &space.n_evaluations)
+        KL.value = max(KL.value, 0.0)
+        self.entropies_view[i] = f.cross - gamma[0] * f.slope - KL.value
+        self.doubts_view[i] = precision * KL.value
+        return KL
 
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
@@ -283,10 +310,10 @@ cdef class SDCAState(DualState):
         cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
         cdef Py_ssize_t n_slots = problem.n_slots(i)
         cdef double lam_n = self.lam * problem.n_samples / (problem.weights[i] * self.coupling)
-        cdef double log_z = 0.0, score = 0.0, norm2, gap, gamma, error, skew
+        cdef double log_z = 0.0, score = 0.0, norm2, gap, gamma, skew, here = 0.0
         cdef Objective f
         cdef Segment segment
-        cdef bint rough, added
+        cdef bint added
 
         if not self.sampler.compiled:
             problem.prefetch_weights(i, w)      # nobody has foreseen this sample
@@ -297,37 +324,25 @@ cdef class SDCAState(DualState):
         segment = problem.segment(i, space, self.stored.storage(), self.stored.block(i))
         kernels.subtract(m, space.m, space.theta, n_slots, &score, &f.slope)
         norm2 = problem.norm2(i, space.m)
-        f.curvature = norm2 / lam_n
-        f.entropy = self.entropies_view[i]
-        gap = max(log_z - f.entropy - score, 0.0)
-        gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
-        error = ROUGH_ERROR * (problem.engine.n_nodes(i) + f.entropy)
-        rough = error < gamma * gap * min(ROUGH_PART, self.line_search.subprecision)
-        if not rough and not self.knows_gap(i, gap):
-            problem.make_exact(i, space, &segment)
-            f.entropy = entropy_at(segment, 0.0).value
-            space.n_evaluations += 1
-            self.doubts_view[i] = self.roundings_view[i] = 0.0
-            gap = max(log_z - f.entropy - score, 0.0)
-            gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
+        f.curvature, f.cross = norm2 / lam_n, log_z - score
+        gap = f.divergence = f.cross - self.entropies_view[i]
+        if not self.knows_gap(i, gap):
+            gap = self.search_from(problem, space, i, &segment, f, 0, &here).value
         self.gaps_view[i] = gap * problem.weights[i]
         self.foresee(problem, space, i)
 
+        gamma = self.first_gamma.get(gap, f.curvature, self.gammas_view[i])
         if (self.visits_view[i] + 1) % self.search_every and self.knows_gap(i, gap):
             if self.line_search.max_newton > 0:
                 gamma = quadratic_start(gap, f.curvature)
-            # KL(m || beta) = log_z - H(m) - <theta, m>, which the model takes for gap (1-gamma)^2.
-            self.entropies_view[i] = log_z - score - gamma * f.slope - gap * (1.0 - gamma) ** 2
+            # The model takes KL(m || beta) for gap (1 - gamma)^2.
+            self.entropies_view[i] = f.cross - gamma * f.slope - gap * (1.0 - gamma) ** 2
             skew = SKEW * sqrt(gap) if self.visits_view[i] > 0 else 1.0
             self.doubts_view[i] += gap * gamma * (1.0 - gamma) * min(1.0, skew)
         else:
-            if not rough:
-                problem.make_exact(i, space, &segment)
-            f.entropy += self.doubts_view[i] + self.roundings_view[i]
-            f.rounding = ROUNDING_OF_SINGLE if self.stored.single else ROUNDING
-            gamma = search(self.line_search, f, segment, gamma, &self.entropies_view[i],
-                           &space.n_evaluations)
-            self.doubts_view[i], self.roundings_view[i] = 0.0, error if rough else 0.0
+            f.divergence = gap - self.doubts_view[i]    # it may be so small
+            self.search_from(problem, space, i, &segment, f, self.line_search.max_newton,
+                             &gamma)
         self.gammas_view[i] = gamma
         self.visits_view[i] += 1
 
@@ -357,7 +372,6 @@ cdef class SDCAState(DualState):
         ask_for(&self.gammas_view[i])
         ask_for(&self.visits_view[i])
         ask_for(&self.doubts_view[i])
-        ask_for(&self.roundings_view[i])
 
     cdef void prefetch_sample(self, Problem problem, Workspace space) noexcept nogil:
         if space.told and space.upcoming >= 0:
@@ -376,7 +390,7 @@ cdef class SDCAState(DualState):
     def arrays(self):
         """Return all arrays that the state consists of, {name: array}; not copies."""
         return {**super().arrays(), "alpha": self.alpha, "gammas": self.gammas,
-                "visits": self.visits, "doubts": self.doubts, "roundings": self.roundings}
+                "visits": self.visits, "doubts": self.doubts}
 
     def counters(self):
         """Return all numbers that the state consists of, {name: number}."""
