@@ -9,6 +9,11 @@ cdef struct Runs:
     const int64_t *length
     const double *counting
 
+# The marginals of a single labelling: 1 at `ones`, one in every table, and 0 elsewhere.
+cdef struct Vertex:
+    Py_ssize_t n_ones
+    const int64_t *ones
+
 # A table of shape (k, k) with the counting number 1, which mu has from `region` on, as a product:
 # rows[i] table[i, j] columns[j]. `stored` is the same as `table`, but stored like alpha.
 cdef struct Product:
@@ -20,7 +25,8 @@ cdef struct Product:
     const void *stored
 
 # The segment m = (1 - gamma) alpha + gamma beta of a sample, alpha as it is stored. Only the first
-# `n_written` numbers of beta are written out, the others are products, and their place is free.
+# `n_written` numbers of beta are written out, the others are products of one size, in the order of
+# their regions, and their place is free.
 # `single` says that single precision will do, as it must where there are products.
 cdef struct Segment:
     const Storage *storage
@@ -55,9 +61,13 @@ cdef struct LineSearch:
     int max_newton
 
 cdef double entropy_of(Runs runs, const double *mu) noexcept nogil
+cdef bint is_near_vertex(Segment segment, Vertex e) noexcept nogil
+cdef double entropy_from_vertex(Segment segment, double gamma, double entropy,
+                                Vertex e) noexcept nogil
 cdef double mix_with_vertex(Runs runs, double *mu, double epsilon, double entropy,
-                            const int64_t *ones, Py_ssize_t n_ones) noexcept nogil
-cdef Divergence divergence_at(Segment segment, Objective f, double gamma) noexcept nogil
+                            Vertex e) noexcept nogil
+cdef Divergence divergence_at(Segment segment, Objective f, double gamma,
+                              bint derivatives) noexcept nogil
 cdef void mix(Segment segment, double gamma) noexcept nogil
 cdef Divergence search(LineSearch options, Objective f, Segment segment, double *gamma,
                        int64_t *n_evaluations) noexcept nogil

@@ -44,35 +44,64 @@ cdef double entropy_of(Runs runs, const double *mu) noexcept nogil:
     return _entropies(_written(runs, mu, mu, False), 0.0).value
 
 
-cdef double mix_with_vertex(Runs runs, double *mu, double epsilon, double entropy,
-                            const int64_t *ones, Py_ssize_t n_ones) noexcept nogil:
-    """Replace mu by m = epsilon mu + (1 - epsilon) e and return H(m), given H(mu).
+cdef bint is_near_vertex(Segment segment, Vertex e) noexcept nogil:
+    """Return whether alpha has almost all of every table where the vertex e is 1."""
+    cdef double x
+    cdef Py_ssize_t o
+    for o in range(e.n_ones):
+        segment.storage.load(<char *> segment.alpha + e.ones[o] * segment.storage.size, &x, 1)
+        if not x >= 0.99:
+            return False
+    return True
 
-    The marginals e of a single labelling are 1 at `ones` and 0 elsewhere. So m is epsilon mu almost
-    everywhere, and
 
-        H(m) = epsilon H(mu) - log epsilon sum c epsilon mu - sum over ones of c (f(m) - f(m - 1 +
-        epsilon)),     f(x) = x log x
+cdef double entropy_from_vertex(Segment segment, double gamma, double entropy,
+                                Vertex e) noexcept nogil:
+    """Return H(m) where alpha is the vertex e, whatever the segment has as alpha, given H(beta).
+
+    As m is gamma beta almost everywhere,
+
+        H(m) = gamma H(beta) - sum over ones of c (gamma log gamma + f(gamma beta + 1 - gamma) -
+        f(gamma beta)),     f(x) = x log x
 
     needs few logarithms.
     """
-    cdef double total = epsilon * entropy, log_epsilon = log(epsilon) if epsilon > 0.0 else 0.0
-    cdef double before
+    cdef Runs runs = segment.runs
+    cdef double total = gamma * entropy, shared = _x_log_x(gamma), beta
     cdef int64_t begin = 0, end = 0
     cdef Py_ssize_t r, o
-    for r in range(runs.n):
-        total -= log_epsilon * runs.counting[r] * kernels.scale(epsilon, mu + end, runs.length[r])
-        end += runs.length[r]
-    for o in range(n_ones):
-        if o == 0 or ones[o] < begin:
+    for o in range(e.n_ones):
+        if o == 0 or e.ones[o] < begin:
             r, begin, end = 0, 0, runs.length[0]
-        while ones[o] >= end:
+        while e.ones[o] >= end:
             r += 1
             begin, end = end, end + runs.length[r]
-        before = mu[ones[o]]
-        mu[ones[o]] += 1.0 - epsilon
-        total -= runs.counting[r] * (_x_log_x(mu[ones[o]]) - _x_log_x(before))
+        beta = gamma * _beta_at(segment, e.ones[o])
+        total -= runs.counting[r] * (shared + _x_log_x(beta + 1.0 - gamma) - _x_log_x(beta))
     return total
+
+
+cdef double _beta_at(Segment segment, Py_ssize_t j) noexcept nogil:
+    """Return entry j of beta."""
+    cdef Product p
+    if j < segment.n_written:
+        return segment.beta[j]
+    p = segment.products[0]
+    p = segment.products[(j - segment.n_written) // (p.k * p.k)]
+    j -= p.region
+    return p.rows[j // p.k] * p.table[j] * p.columns[j % p.k]
+
+
+cdef double mix_with_vertex(Runs runs, double *mu, double epsilon, double entropy,
+                            Vertex e) noexcept nogil:
+    """Replace mu by m = epsilon mu + (1 - epsilon) e and return H(m), given H(mu)."""
+    cdef Segment segment = _written(runs, NULL, mu, False)
+    cdef double mixed = entropy_from_vertex(segment, epsilon, entropy, e)
+    cdef Py_ssize_t o
+    kernels.scale(epsilon, mu, segment.n_written)
+    for o in range(e.n_ones):
+        mu[e.ones[o]] += 1.0 - epsilon
+    return mixed
 
 
 cdef double _x_log_x(double x) noexcept nogil:
@@ -88,12 +117,15 @@ cdef Segment _written(Runs runs, const double *alpha, const double *beta,
     return Segment(&kernels.float64, runs, <void *> alpha, <double *> beta, n, 0, NULL, single)
 
 
-cdef Divergence divergence_at(Segment segment, Objective f, double gamma) noexcept nogil:
-    """Return KL(m || beta)."""
+cdef Divergence divergence_at(Segment segment, Objective f, double gamma,
+                              bint derivatives) noexcept nogil:
+    """Return KL(m || beta), its derivatives only if they are asked for."""
     cdef Divergence H
     if segment.single:
-        return _relative_divergence(segment, gamma)
+        return _relative_divergence(segment, gamma, derivatives)
     H = _entropies(segment, gamma)
+    if not derivatives:
+        return Divergence(f.cross - f.slope * gamma - H.value, 0.0, 0.0, True)
     return Divergence(f.cross - f.slope * gamma - H.value, -f.slope - H.first,
                       -_second_derivative(segment, gamma), True)
 
@@ -130,7 +162,8 @@ cdef double _second_derivative(Segment segment, double gamma) noexcept nogil:
     return min(total, 0.0)
 
 
-cdef Divergence _relative_divergence(Segment segment, double gamma) noexcept nogil:
+cdef Divergence _relative_divergence(Segment segment, double gamma,
+                                     bint derivatives) noexcept nogil:
     """Return KL(m || beta) in single precision."""
     cdef const Storage *storage = segment.storage
     cdef Runs runs = segment.runs
@@ -142,12 +175,13 @@ cdef Divergence _relative_divergence(Segment segment, double gamma) noexcept nog
     for r in range(runs.n):
         n = min(runs.length[r], end - beta)
         if runs.counting[r] != 0.0:
-            storage.divergence_along(alpha, beta, gamma, n, runs.counting[r], sums)
+            storage.divergence_along(alpha, beta, gamma, n, runs.counting[r], derivatives, sums)
         alpha += n * storage.size
         beta += n
     for p in range(segment.n_products):
         storage.divergence_between(_alpha_of(segment, p), _write_product(segment, p), gamma,
-                                   segment.products[p].k * segment.products[p].k, 1.0, sums)
+                                   segment.products[p].k * segment.products[p].k, 1.0,
+                                   derivatives, sums)
     return Divergence(max(sums[0], 0.0), min(sums[1], 0.0), max(sums[2], 0.0),
                       sums[3] <= MOST_LOST * sums[0])
 
@@ -191,7 +225,8 @@ cdef Divergence search(LineSearch options, Objective f, Segment segment, double 
     """Maximise f over [0, 1] by Newton steps inside a shrinking bracket, from `gamma` on.
 
     Ends at a gamma where the next Newton step would be at most ``subprecision * gamma`` long and
-    f has not dropped below f(0), or after ``max_newton`` steps. The step is measured relative to
+    f has not dropped below f(0), or after ``max_newton`` steps, without derivatives if there are
+    to be none. The step is measured relative to
     gamma because the best gamma of a sample with large features may be far smaller than any fixed
     precision. Where f is below f(0) the bracket is halved. Returns the divergence at the result, or
     where it is first not known.
@@ -201,7 +236,7 @@ cdef Divergence search(LineSearch options, Objective f, Segment segment, double 
     cdef int newton = 0
     cdef bint ascends
     while True:
-        KL = divergence_at(segment, f, gamma[0])
+        KL = divergence_at(segment, f, gamma[0], options.max_newton > 0)
         n_evaluations[0] += 1
         first = -KL.first - f.curvature * gamma[0]
         second = -KL.second - f.curvature
@@ -269,8 +304,8 @@ def divergence_along(counting, const double[::1] alpha, const double[::1] beta, 
     too small for that.
     """
     cdef _Counted counted = _Counted(counting, alpha, beta)
-    cdef Divergence KL = _relative_divergence(
-        _written(counted.runs, &alpha[0], &beta[0], True), gamma)
+    cdef Segment segment = _written(counted.runs, &alpha[0], &beta[0], True)
+    cdef Divergence KL = _relative_divergence(segment, gamma, True)
     return (KL.value, KL.first, KL.second) if KL.known else None
 
 

@@ -140,7 +140,8 @@ def test_compiled_step_is_a_relaxed_fixed_point_update(point):
 
 def start_at(data, alpha, lam):
     """Return the state of SDCA at a dual point."""
-    state = SDCA(sampler=Uniform(), subprecision=1e-3).init(data.problem, lam)
+    solver = SDCA(sampler=Uniform(), subprecision=1e-3, search_every=1)
+    state = solver.init(data.problem, lam)
     state.start_from(data.joint.marginals(alpha))
     return state
 

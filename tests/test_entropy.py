@@ -148,8 +148,9 @@ def test_divergence_along_a_segment_keeps_its_digits_in_single_precision(segment
     small = np.abs(x) < 1e-4
     phi = np.where(small, x**2 / 2 - x**3 / 6, (1 + x) * np.log1p(x) - x)
     terms = [b * phi, (b - a) * np.log1p(x), (b - a) ** 2 / m]
-    for found, own in zip((value, first, second), terms, strict=True):
-        assert_allclose(found, c @ own, rtol=0, atol=SINGLE * np.abs(own).sum() + 1e-35)
+    # Terms of the value are differences of what is up to 5 times as large, if m / b is 0.7 or 1.4.
+    for found, own, lost in zip((value, first, second), terms, (2, 1, 1), strict=True):
+        assert_allclose(found, c @ own, rtol=0, atol=lost * SINGLE * np.abs(own).sum() + 1e-35)
 
 
 @pytest.mark.parametrize("tiny", [0.0, 1e-30, 1e-28, 1e-25])

@@ -156,7 +156,7 @@ def test_searches_without_tables(n_states, dtype):
     assert state.n_evaluations > 1
     mixed = (1 - gamma) * before + gamma * beta
     KL = duality.kl(counting, mixed, beta)
-    assert 0.0 < state.doubts[0] < 1e-5 * KL  # so it was done in single precision
+    assert 0.0 < state.doubts[0] < 1e-4 * KL  # so it was done in single precision
     stored = 0.0 if dtype == "float64" else SINGLE * np.abs(theta).sum()
     H = entropy.entropy(counting, mixed)
     assert_allclose(state.entropies[0], H, rtol=0, atol=state.doubts[0] + stored + 1e-12)

@@ -9,6 +9,7 @@ from reference import ROUNDING, SINGLE, NaiveSDCA, draw_in_proportion
 from scipy.optimize import minimize
 from sdcastruct.entropy import entropy
 from strategies import chains, lambdas
+from structures import STRUCTURES
 
 from sdcastruct import duality
 from sdcastruct.models import ChainModel
@@ -241,13 +242,45 @@ def test_gaps_that_are_not_known_well_are_searched():
     state = SDCA(search_every=1000, random_state=0).init(letters(), 0.1)
     for i in np.random.default_rng(0).integers(8, size=400):
         before, doubt, first = state.n_evaluations, state.doubts[i], state.visits[i] == 0
+        entropy_before = state.entropies[i]
         gamma = state.step(i)
         gap = state.gaps[i]
         if state.n_evaluations == before:
             assert doubt <= 8.0 * gap
-            skew = 1.0 if first else min(1.0, 0.5 * np.sqrt(gap))
-            assert_allclose(state.doubts[i], doubt + gap * gamma * (1 - gamma) * skew)
+            added = gap * gamma * (1 - gamma)
+            if first:
+                added = min(added, 8.0 * (1 - gamma) * entropy_before)
+            else:
+                added *= min(1.0, 0.5 * np.sqrt(gap))
+            assert_allclose(state.doubts[i], doubt + added)
     assert 0 < state.n_evaluations < 200
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@given(source=st.data(), dtype=st.sampled_from(["float64", "float32"]))
+def test_entropies_after_first_steps_are_known(structure, dtype, source):
+    """They leave vertices, where few logarithms say all, but for what epsilon adds."""
+    data = source.draw(STRUCTURES[structure])
+    problem = data.problem
+    assume(dtype == "float64" or problem.engine.calibrates)
+    state = SDCA(epsilon=1e-9, dual_dtype=dtype, random_state=0).init(problem, 0.5)
+    for i in range(problem.n_samples):
+        state.step(i)
+        found = state.entropies[i], state.doubts[i]
+        exact = entropy(problem.counting(i), state.alpha[problem.block(i)].astype(float))
+        assert found[1] <= 1e-6
+        assert_allclose(found[0], exact, rtol=0, atol=1e-6 if dtype == "float64" else 1e-4)
+
+
+def test_first_steps_from_other_vertices_are_not_taken_for_steps_from_the_truth():
+    X = [np.random.default_rng(T).normal(size=(T, 2)) for T in (1, 2, 5)]
+    model = ChainModel(n_states=2, n_features=2)
+    truth, wrong = (model.bind(X, [np.full(len(x), y) for x in X]) for y in (0, 1))
+    state = SDCA(random_state=0).init(truth, 0.5)
+    state.start_from(batch.initial_point(wrong, 1e-9)[0])
+    for i in range(len(X)):
+        gamma = state.step(i)
+        assert_allclose(state.doubts[i], state.gaps[i] * gamma * (1 - gamma))
 
 
 def test_doubts_are_seldom_too_small():

@@ -180,8 +180,8 @@ cdef class TreeEngine(Engine):
             storage.store(f.E, stored, self.n_tables[i] * K * K)
         for j in range(T):
             if links[j].parent >= 0:
-                out[n] = product(links[j], T, K, f)
-                out[n].stored = stored + links[j].table * K * K * storage.size
+                out[links[j].edge] = product(links[j], T, K, f)
+                out[links[j].edge].stored = stored + links[j].table * K * K * storage.size
                 n += 1
         return n
 

@@ -85,10 +85,8 @@ def initial_point(Problem problem, double epsilon, out=None, int n_jobs=1, m=Non
                 for i in range(first, last):
                     # Without scores, log Z is the entropy.
                     problem.infer_into(i, space.theta, space.beta, &log_z, space.scratch)
-                    j = labels.region_ptr[i]
-                    entropies_view[i] = mix_with_vertex(
-                        problem.runs(i), space.beta, epsilon, log_z, &labels.region[j],
-                        labels.region_ptr[i + 1] - j)
+                    entropies_view[i] = mix_with_vertex(problem.runs(i), space.beta, epsilon,
+                                                        log_z, labels.vertex(i))
                     problem.gather_into(i, space.beta, &m_view[problem.attributes.slot_ptr[i]])
                     alpha.store(i, space.beta)
 

@@ -18,6 +18,11 @@ cdef class Truth:
         self.region_ptr, self.region = region_ptr, region
         self.slot_ptr, self.slot = slot_ptr, slot
 
+    cdef Vertex vertex(self, Py_ssize_t i) noexcept nogil:
+        """Return the region marginals of sample i."""
+        cdef Py_ssize_t first = self.region_ptr[i]
+        return Vertex(self.region_ptr[i + 1] - first, &self.region[first])
+
     def add_to(self, digest):
         """Feed everything to a hash."""
         digest.update(np.asarray(self.region_ptr).tobytes())

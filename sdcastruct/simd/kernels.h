@@ -70,13 +70,16 @@ typedef struct {
     void (*entropy_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
     /* -sum_j delta_j^2 / m_j, the second derivative that goes with it */
     double (*bend_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n);
-    /* The divergence KL(m || beta) and its derivatives in gamma, in single precision with small relative errors:
+    /* The divergence KL(m || beta), and its derivatives in gamma if they are asked for, in single precision with small
+       relative errors:
        sums[0] += c sum_j beta_j phi(m_j / beta_j - 1),  phi(y) = (1 + y) log(1 + y) - y,
        sums[1] += c sum_j delta_j log(m_j / beta_j),  sums[2] += c sum_j delta_j^2 / m_j,
        and sums[3] += sum of the alpha_j whose beta_j is too small for that                                           */
-    void (*divergence_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c, double *sums);
+    void (*divergence_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
+                             int derivatives, double *sums);
     /* The same for a beta as in `scale_pair`, stored like alpha */
-    void (*divergence_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c, double *sums);
+    void (*divergence_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c,
+                               int derivatives, double *sums);
 } Storage;
 
 typedef struct {
@@ -96,8 +99,8 @@ typedef struct {
     void (*subtract)(const double *x, double *y, const double *a, ptrdiff_t n, double *along_x, double *along_y);
     /* x /= its sum, which is returned */
     double (*normalise)(double *x, ptrdiff_t n);
-    /* x *= a, and the sum of the new x */
-    double (*scale)(double a, double *x, ptrdiff_t n);
+    /* x *= a */
+    void (*scale)(double a, double *x, ptrdiff_t n);
     /* y *= x */
     void (*multiply)(const double *x, double *y, ptrdiff_t n);
     /* out = x / y, zero where y is zero; out may be y */

@@ -51,9 +51,11 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         double (*bend_along)(const void *alpha, const double *beta, double gamma,
                              Py_ssize_t n) noexcept nogil
         void (*divergence_along)(const void *alpha, const double *beta, double gamma,
-                                 Py_ssize_t n, double c, double *sums) noexcept nogil
+                                 Py_ssize_t n, double c, bint derivatives,
+                                 double *sums) noexcept nogil
         void (*divergence_between)(const void *alpha, const void *beta, double gamma,
-                                   Py_ssize_t n, double c, double *sums) noexcept nogil
+                                   Py_ssize_t n, double c, bint derivatives,
+                                   double *sums) noexcept nogil
 
     ctypedef struct Kernels:
         const char *name
@@ -68,7 +70,7 @@ cdef extern from "sdcastruct/simd/kernels.h" nogil:
         void (*subtract)(const double *x, double *y, const double *a, Py_ssize_t n,
                          double *along_x, double *along_y) noexcept nogil
         double (*normalise)(double *x, Py_ssize_t n) noexcept nogil
-        double (*scale)(double a, double *x, Py_ssize_t n) noexcept nogil
+        void (*scale)(double a, double *x, Py_ssize_t n) noexcept nogil
         void (*multiply)(const double *x, double *y, Py_ssize_t n) noexcept nogil
         void (*divide)(const double *x, const double *y, double *out, Py_ssize_t n) noexcept nogil
         void (*axpy)(double a, const double *x, double *y, Py_ssize_t n) noexcept nogil

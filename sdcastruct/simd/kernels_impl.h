@@ -86,6 +86,11 @@ static void axpy(double a, const double *restrict x, double *restrict y, ptrdiff
     for (ptrdiff_t j = 0; j < n; j++) y[j] += a * x[j];
 }
 
+static void scale(double a, double *x, ptrdiff_t n) {
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < n; j++) x[j] *= a;
+}
+
 static void exchange(double *restrict own, double *restrict last, double *restrict common, ptrdiff_t n) {
 #pragma omp simd
     for (ptrdiff_t j = 0; j < n; j++) own[j] = last[j] = common[j] += own[j] - last[j];

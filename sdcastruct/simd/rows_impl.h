@@ -312,18 +312,3 @@ static void subtract(const double *restrict x, double *restrict y, const double 
         *along_y += a[j] * y[j];
     }
 }
-
-static double scale(double a, double *x, ptrdiff_t n) {
-    Vector sum[SUMS];
-    ptrdiff_t j = 0;
-    for (int s = 0; s < SUMS; s++) sum[s] = all(0.0);
-    for (; j + SUMS * DOUBLES <= n; j += SUMS * DOUBLES)
-        for (int s = 0; s < SUMS; s++) {
-            const Vector scaled = MULTIPLY(all(a), LOAD(x + j + s * DOUBLES));
-            STORE(scaled, x + j + s * DOUBLES);
-            sum[s] = ADD(sum[s], scaled);
-        }
-    double total = sum_of_lanes(ADD(ADD(sum[0], sum[1]), ADD(sum[2], sum[3])));
-    for (; j < n; j++) total += x[j] *= a;
-    return total;
-}

@@ -138,7 +138,7 @@ static double STORED(bend_along)(const void *alpha, const double *beta, double g
 
 /* KL(m || beta) = sum beta phi(y) with y = (m - beta) / beta = (1 - gamma) (alpha - beta) / beta. The terms have the
    same sign in each sum, and go into sums of a few hundred at most, so that nothing loses more than they do.        */
-#define DIVERGENCE(BETA)                                                                      \
+#define DIVERGENCE(BETA, DERIVATIVES)                                                         \
     const REAL *a = alpha;                                                                    \
     const BETA *b = beta;                                                                     \
     const float g = (float)gamma, rest = (float)(1.0 - gamma);                                \
@@ -152,9 +152,11 @@ static double STORED(bend_along)(const void *alpha, const double *beta, double g
             const float y = rest * (change * part), u = rest * ((float)from * part) + g;      \
             float log_u;                                                                      \
             value += (float)to * rough_phi(y, u, &log_u);                                     \
-            first += change * log_u;                                                          \
-            second += change * (change * part) / (u + TINY_FLOAT);                            \
             lost += (float)to < SMALL_FLOAT ? (float)from : 0.0f;                             \
+            if (DERIVATIVES) {                                                                \
+                first += change * log_u;                                                      \
+                second += change * (change * part) / (u + TINY_FLOAT);                        \
+            }                                                                                 \
         }                                                                                     \
         sums[0] += c * value;                                                                 \
         sums[1] -= c * first;                                                                 \
@@ -163,13 +165,21 @@ static double STORED(bend_along)(const void *alpha, const double *beta, double g
     }
 
 static void STORED(divergence_along)(const void *alpha, const double *beta, double gamma, ptrdiff_t n, double c,
-                                     double *sums) {
-    DIVERGENCE(double)
+                                     int derivatives, double *sums) {
+    if (derivatives) {
+        DIVERGENCE(double, 1)
+    } else {
+        DIVERGENCE(double, 0)
+    }
 }
 
 static void STORED(divergence_between)(const void *alpha, const void *beta, double gamma, ptrdiff_t n, double c,
-                                       double *sums) {
-    DIVERGENCE(REAL)
+                                       int derivatives, double *sums) {
+    if (derivatives) {
+        DIVERGENCE(REAL, 1)
+    } else {
+        DIVERGENCE(REAL, 0)
+    }
 }
 
 #undef DIVERGENCE

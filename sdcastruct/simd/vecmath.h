@@ -64,7 +64,8 @@ SDCA_INLINE double fast_log(double x) {
 
 /* phi(y) = (1 + y) log(1 + y) - y and its derivative log(1 + y) in single precision, given u = 1 + y >= 0. Both are right
    to a few units in the last place near y = 0, too, where they are about y^2 / 2 and y: there u has lost digits of y, so
-   that the polynomial takes y itself. It is summed as a tree, because a processor waits for each term of a chain.   */
+   that the polynomial takes y itself. Elsewhere phi is that of u, because y has another rounding, which would show. The
+   polynomial is summed as a tree, because a processor waits for each term of a chain.                               */
 SDCA_INLINE float rough_phi(float y, float u, float *log_u) {
     int32_t bits, mantissa;
     memcpy(&bits, &u, sizeof bits);
@@ -78,7 +79,7 @@ SDCA_INLINE float rough_phi(float y, float u, float *log_u) {
     float terms_45 = 0.147750091538f * f - 0.165620211448f, terms_67 = 0.0922664353244f * f - 0.14352299787f;
     float rest = f2 * ((terms_67 * f2 + terms_45) * f4 + (terms_23 * f2 + terms_01)); /* log(1 + f) - f */
     *log_u = (float)e * 0.69314718056f + (f + rest);
-    return e == 0 ? f2 + u * rest : u * *log_u - y;
+    return e == 0 ? f2 + u * rest : u * *log_u - (u - 1.0f);
 }
 
 /* exp x for x <= 709; zero below -708, where the result would be subnormal. */

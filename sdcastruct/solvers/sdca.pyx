@@ -24,6 +24,9 @@ from sdcastruct.entropy cimport (
     LineSearch,
     Objective,
     Segment,
+    Vertex,
+    entropy_from_vertex,
+    is_near_vertex,
     mix,
     quadratic_start,
     search,
@@ -52,14 +55,14 @@ from sdcastruct.solvers.state import threads_for
 
 # In single precision a divergence is wrong by at most about this part of itself for each node. That
 # will do for a line search that need not be more precise than ten times that.
-cdef double SINGLE_PRECISION = 3e-7, SINGLE_PART = 0.1
+cdef double SINGLE_PRECISION = 2e-6, SINGLE_PART = 0.1
 # Smaller gains are none.
 cdef double SMALLEST_GAIN = 1e-16
 # A step needs no search if its gap is known this well: a doubt of at most so many times itself.
 cdef double TRUST = 8.0
 # The quadratic model of a divergence g may be too small by g gamma (1 - gamma), which is all that
-# convexity allows. But between points that are no vertices its error is of third order: we count
-# SKEW sqrt(g) times that, if it is less, except in the first step of a sample, from near a vertex.
+# convexity allows. But its error is of third order: we count SKEW sqrt(g) times that, if it is
+# less, except in the first step of a sample, which may be from near a vertex.
 cdef double SKEW = 0.5
 # What rounding does to the entropy of a sample, relative to it: of the sums, and of what is stored.
 cdef double ROUNDING = 1e-14, ROUNDING_OF_SINGLE = 1e-7
@@ -233,8 +236,8 @@ cdef class SDCAState(DualState):
     alpha : array of shape (n_marginals,)
         Dual point: the region marginals of all samples, of type `dual_dtype`.
     doubts : array of shape (n_samples,)
-        How far we expect the kept entropy of each sample to be off at most, by the quadratic model
-        of steps without a search and by single precision.
+        How far we expect the kept entropy of each sample to be off at most, by the models of steps
+        without a search and by single precision.
     n_evaluations : int
         Evaluations of the line search so far.
     coupling : float
@@ -303,6 +306,28 @@ cdef class SDCAState(DualState):
         self.doubts_view[i] = precision * KL.value
         return KL
 
+    cdef void trust_models(self, Problem problem, Py_ssize_t i, Segment segment, Objective f,
+                           double gap, double gamma) noexcept nogil:
+        """Keep the entropy of m that follows from a model, without logarithms of its tables.
+
+        Where alpha is almost the vertex of the true labelling, as at the initial point, few
+        logarithms say H(m) but for what is left of H(alpha). That adds between nothing and, in
+        most cases, all of it: half of it may well be wrong, and so it counts TRUST times. Later
+        KL(m || beta) is almost quadratic.
+        """
+        cdef Vertex truth = problem.labels.vertex(i)
+        cdef double left = (1.0 - gamma) * self.entropies_view[i]
+        cdef double doubt = gap * gamma * (1.0 - gamma)
+        if self.visits_view[i] == 0 and TRUST * left < doubt and is_near_vertex(segment, truth):
+            doubt = TRUST * left
+            self.entropies_view[i] = 0.5 * left + entropy_from_vertex(segment, gamma,
+                                                                      f.cross - f.slope, truth)
+        else:
+            self.entropies_view[i] = f.cross - gamma * f.slope - gap * (1.0 - gamma) ** 2
+            if self.visits_view[i] > 0:
+                doubt *= min(1.0, SKEW * sqrt(gap))
+        self.doubts_view[i] += doubt
+
     cdef double step_on(self, Problem problem, Workspace space,
                         Py_ssize_t i) except -1.0 nogil:
         """Do one step on sample i and return gamma (paper, Algorithm 2)."""
@@ -310,7 +335,7 @@ cdef class SDCAState(DualState):
         cdef double *m = &self.m_view[problem.attributes.slot_ptr[i]]
         cdef Py_ssize_t n_slots = problem.n_slots(i)
         cdef double lam_n = self.lam * problem.n_samples / (problem.weights[i] * self.coupling)
-        cdef double log_z = 0.0, score = 0.0, norm2, gap, gamma, skew, here = 0.0
+        cdef double log_z = 0.0, score = 0.0, norm2, gap, gamma, here = 0.0
         cdef Objective f
         cdef Segment segment
         cdef bint added
@@ -335,10 +360,7 @@ cdef class SDCAState(DualState):
         if (self.visits_view[i] + 1) % self.search_every and self.knows_gap(i, gap):
             if self.line_search.max_newton > 0:
                 gamma = quadratic_start(gap, f.curvature)
-            # The model takes KL(m || beta) for gap (1 - gamma)^2.
-            self.entropies_view[i] = f.cross - gamma * f.slope - gap * (1.0 - gamma) ** 2
-            skew = SKEW * sqrt(gap) if self.visits_view[i] > 0 else 1.0
-            self.doubts_view[i] += gap * gamma * (1.0 - gamma) * min(1.0, skew)
+            self.trust_models(problem, i, segment, f, gap, gamma)
         else:
             f.divergence = gap - self.doubts_view[i]    # it may be so small
             self.search_from(problem, space, i, &segment, f, self.line_search.max_newton,
