@@ -16,8 +16,10 @@ time     seconds until P(w) is within 1e-1, ..., 1e-4 of the optimum P*, which S
 threads  seconds of `solve` until a relative gap of 1e-3 is certified, one and two threads in turn
          in one process. A virtual machine may have less than two processors: the pair is repeated,
          up to six times, while more than 2 % of their time is stolen by others, and the pair with
-         the least counts, whatever its seconds. Others that use the same caches and cores are seen
-         by nobody: take --repeats 9 or more
+         the least counts, whatever its seconds. Threads that share weights are slower on processors
+         that share no cache, between which its host may move it: where a cache line takes more than
+         80 ns from one to the other, pairs are also told apart. Others that use the same caches and
+         cores are seen by nobody: take --repeats 9 or more
 storage  memory and seconds until 1e-4 is certified, marginals in float64 and float32
 mapped   the same until 1e-3, marginals in memory, and mapped from a file with no more resident
          memory of the whole process than half of their size (Linux; on few sentences the rest of

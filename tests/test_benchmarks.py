@@ -22,7 +22,7 @@ pytest.importorskip("pycrfsuite")
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # as for the scripts there
 
-from suite import corpus, tables, trainers  # noqa: E402
+from suite import corpus, distance, tables, trainers  # noqa: E402
 from suite.laboratory import Laboratory  # noqa: E402
 from suite.numpy_sdca import NumpySDCA  # noqa: E402
 from suite.processes import measure  # noqa: E402
@@ -130,10 +130,32 @@ def test_certified_sdca_with_threads_in_turn(small):
     assert (found.columns.primal - found.columns.dual <= 1e-5 * found.columns.primal).all()
     found.columns.seconds = np.array([2.0, 3.0])
     again = Record({}, Bunch(**{**found.columns, "seconds": np.array([4.0, 8.0])}))
+    found.columns.distance = again.columns.distance = np.array([30.0, 200.0])
     head, row = tables.threads({"OCR": [found, again]})
-    assert row[1:5] == ("5.5 s", "3 s", "1.75", "1.62 to 1.88")
+    assert row[1:6] == ("all", "5.5 s", "3 s", "1.75", "1.62 to 1.88")
     assert row[-1] == 2
     assert len(head) == len(row)
+    again.columns.distance = np.array([200.0, 30.0])  # of two threads, of one
+    _, _, near, far = tables.threads({"OCR": [found, again]})
+    assert near[:5] == ("OCR", "share a cache", "3 s", "2 s", "1.50")
+    assert far[:5] == ("OCR", "far apart", "8 s", "4 s", "2.00")
+
+
+def test_distance_of_processors(monkeypatch):
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    found = distance.nanoseconds()
+    if before is None or len(before) < 2:
+        assert np.isnan(found)
+        return
+    assert 1.0 < found < 1e6
+    assert os.sched_getaffinity(0) == before
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert np.isnan(distance.nanoseconds())
+
+
+def test_distance_without_a_compiler(monkeypatch):
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: "no-such-compiler -O2")
+    assert distance._bounce.__wrapped__() is None
 
 
 def count(report, last, pause=0.0):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from suite.distance import NEAR
 from suite.laboratory import PRECISIONS
 from suite.trainers import TRAINERS
 
@@ -62,23 +63,36 @@ def _ratio(needed, name, reference):
 
 
 def threads(found):
-    """Return seconds to the same certified gap by number of threads, {task: records}."""
+    """Return seconds to the same certified gap by number of threads, {task: records}.
+
+    If a host has moved its processors, pairs of runs on near and on distant ones are told apart.
+    """
     counts = sorted(next(iter(found.values()))[0].columns.n_jobs)
     heads = ["1 thread" if n == 1 else f"{n:g} threads" for n in counts]
     more = [f"{what}, {head}" for what in ("epochs", "stolen") for head in heads]
-    rows = [("task", *heads, "ratio", "ratios of half of the runs", *more, "runs")]
+    rows = [("task", "processors", *heads, "ratio", "ratios of half of the runs", *more, "runs")]
     for task, records in found.items():
-        seconds, epochs, stolen = (
-            _by_threads(records, name) for name in ("seconds", "n_epochs", "stolen")
-        )
-        ratios = seconds[:, 0] / seconds[:, -1]
-        low, high = np.quantile(ratios, (0.25, 0.75))
-        shown = [_number(x, " s") for x in np.median(seconds, axis=0)]
-        shown += [f"{np.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"]
-        shown += [f"{count:g}" for count in np.median(epochs, axis=0)]
-        shown += [f"{share:.1%}" for share in np.median(stolen, axis=0)]
-        rows.append((task, *shown, len(records)))
+        rows.append((task, "all", *_by_numbers_of_threads(records)))
+        far = [not _by_threads([r], "distance")[0, -1] <= NEAR for r in records]
+        if any(far) and not all(far):
+            for name, chosen in (("share a cache", False), ("far apart", True)):
+                part = [r for r, is_far in zip(records, far, strict=True) if is_far == chosen]
+                rows.append((task, name, *_by_numbers_of_threads(part)))
     return rows
+
+
+def _by_numbers_of_threads(records):
+    """Return what a row of `threads` says of some pairs of runs."""
+    seconds, epochs, stolen = (
+        _by_threads(records, name) for name in ("seconds", "n_epochs", "stolen")
+    )
+    ratios = seconds[:, 0] / seconds[:, -1]
+    low, high = np.quantile(ratios, (0.25, 0.75))
+    shown = [_number(x, " s") for x in np.median(seconds, axis=0)]
+    shown += [f"{np.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"]
+    shown += [f"{count:g}" for count in np.median(epochs, axis=0)]
+    shown += [f"{share:.1%}" for share in np.median(stolen, axis=0)]
+    return *shown, len(records)
 
 
 def _by_threads(records, name):

@@ -30,7 +30,7 @@ from sdcastruct.problem import batch
 from sdcastruct.reproduce import crfsuite
 from sdcastruct.samplers import Gap
 from sdcastruct.solvers import SDCA
-from suite import corpus
+from suite import corpus, distance
 from suite.processes import own_memory, stolen_seconds
 from suite.resident_limit import resident_limit
 
@@ -65,7 +65,9 @@ def certified_sdca(
     """Train until the relative gap `tol` is certified, with each number of threads in turn.
 
     The seconds are those of all of `solve`. `stolen` is what others have taken meanwhile from all
-    processors of this virtual machine, as a part of the time of those that were used.
+    processors of this virtual machine, as a part of the time of those that were used; `distance` is
+    the longest time that a cache line took from one to another, before and after, see
+    `suite.distance`.
 
     With `resident`, the marginals are mapped from a file and the process may have no more memory
     than this part of their size. With `owned`, it has touched memory of so many times their size
@@ -89,6 +91,7 @@ def certified_sdca(
 
 def _certified_run(solver, problem, tol, n_jobs):
     """Return the numbers of a run; its memory is free for the next one then."""
+    before = distance.nanoseconds()
     stolen, started = stolen_seconds(), time.perf_counter()
     result = solver.solve(problem, tol=tol, max_epochs=MAX_EPOCHS, n_jobs=n_jobs)
     seconds = time.perf_counter() - started
@@ -101,6 +104,7 @@ def _certified_run(solver, problem, tol, n_jobs):
         "dual": result.dual,
         "n_epochs": result.n_epochs,
         "stolen": stolen / (n_jobs * seconds),
+        "distance": max(before, distance.nanoseconds()),
         "dual_bytes": result.state.alpha.nbytes,
     }
 
