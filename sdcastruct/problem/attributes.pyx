@@ -97,7 +97,9 @@ cdef class Template:
         self.block.pair_value = <const double *> self.address("pair_value", np.float64)
         self.block.occurrence_ptr = <const int64_t *> self.address("occurrence_ptr", np.int64)
         self.block.occurrence_offset = <const int32_t *> self.address("occurrence_offset", np.int32)
-        self.block.occurrence_value = <const double *> self.address("occurrence_value", np.float64)
+        if self.block.entry_value != NULL:
+            self.block.occurrence_value = <const double *> self.address(
+                "occurrence_value", np.float64)
         places, groups = self.arrays["place"], self.arrays["group_ptr"]
         places[:, 2], places[:, 3] = self.arrays["pair_ptr"], groups
         places[:, 4] = self.arrays["occurrence_ptr"][groups]

@@ -170,7 +170,7 @@ cdef class GramMatrix:
                     self.write_sample(self.attributes, i)
                 pairs[i + 1 - first] = self.n_pairs - pair
                 groups[i + 1 - first] = self.n_groups - group
-        return {
+        written = {
             "pair_ptr": pair_ptr,
             "pair_offset": np.asarray(self.pair_offset[pair:self.n_pairs]),
             "pair_value": np.asarray(self.pair_value[pair:self.n_pairs]),
@@ -179,8 +179,11 @@ cdef class GramMatrix:
                 np.asarray(self.occurrence_ptr[group:self.n_groups + 1]) - occurrence),
             "occurrence_offset": np.asarray(
                 self.occurrence_offset[occurrence:self.n_occurrences]),
-            "occurrence_value": np.asarray(self.occurrence_value[occurrence:self.n_occurrences]),
         }
+        if not self.attributes.binary:      # else they are 1
+            written["occurrence_value"] = np.asarray(
+                self.occurrence_value[occurrence:self.n_occurrences])
+        return written
 
     cdef int write_dense(self, SampleAttributes attributes, Py_ssize_t i) except -1 nogil:
         """Write the products of all attribute rows of a sample."""
@@ -216,7 +219,7 @@ cdef class GramMatrix:
             else:
                 n_pairs += times * (times - 1) // 2     # at most
         if (n_pairs > self.pair_value.shape[0] or n_groups >= self.occurrence_ptr.shape[0]
-                or n_occurrences > self.occurrence_value.shape[0]):
+                or n_occurrences > self.occurrence_offset.shape[0]):
             with gil:
                 self.grow(n_pairs, n_groups, n_occurrences)
         for a in range(self.attributes.count):
@@ -234,7 +237,8 @@ cdef class GramMatrix:
         self.pair_value = _grown(self.pair_value, n_pairs)
         self.occurrence_ptr = _grown(self.occurrence_ptr, n_groups + 1)
         self.occurrence_offset = _grown(self.occurrence_offset, n_occurrences)
-        self.occurrence_value = _grown(self.occurrence_value, n_occurrences)
+        if not self.attributes.binary:
+            self.occurrence_value = _grown(self.occurrence_value, n_occurrences)
         return 0
 
     cdef void write_sample(self, SampleAttributes attributes, Py_ssize_t i) noexcept nogil:
@@ -249,7 +253,8 @@ cdef class GramMatrix:
                 times, value = attributes.occurrences[a], attributes.value(e)
                 if times > MOST_PAIRED:
                     self.occurrence_offset[self.latest[a]] = <int32_t> self.slot_offset[t]
-                    self.occurrence_value[self.latest[a]] = value
+                    if not attributes.binary:
+                        self.occurrence_value[self.latest[a]] = value
                     self.latest[a] += 1
                     continue
                 square += value * value

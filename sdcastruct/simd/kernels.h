@@ -41,7 +41,7 @@ typedef struct {
     /* and the frequent attributes, whose rows are summed before they are squared. */
     const int64_t *occurrence_ptr;    /* group g is an attribute at occurrence_ptr[g], ..., occurrence_ptr[g+1] - 1, */
     const int32_t *occurrence_offset; /* in the slot whose table begins here */
-    const double *occurrence_value;   /* with this value */
+    const double *occurrence_value;   /* with this value; NULL if all are 1 */
 } Block;
 
 /* How the entries of a table over some variables belong to those of a smaller table over part of them: entry

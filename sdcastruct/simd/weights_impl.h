@@ -153,8 +153,13 @@ SDCA_INLINE double norm2_part(SHAPE, const Block *block, ptrdiff_t i, const doub
     }
     for (int64_t g = from.group; g < to.group; g++) {
         for (int v = 0; v < n; v++) x[v] = all(0.0);
-        for (int64_t o = block->occurrence_ptr[g]; o < block->occurrence_ptr[g + 1]; o++)
-            add_row(SAME_SHAPE, block->occurrence_value[o], m + block->occurrence_offset[o], x);
+        for (int64_t o = block->occurrence_ptr[g]; o < block->occurrence_ptr[g + 1]; o++) {
+            const double *row = m + block->occurrence_offset[o];
+            if (block->occurrence_value)
+                add_row(SAME_SHAPE, block->occurrence_value[o], row, x);
+            else
+                add_whole_row(SAME_SHAPE, row, x);
+        }
         total = ADD(total, products(n, x, x, once));
     }
     return sum_of_lanes(total);
@@ -182,7 +187,7 @@ static void prefetch_sample(const Block *block, ptrdiff_t i) {
     PREFETCH_BETWEEN(block->pair_value, from.pair, to.pair);
     PREFETCH_BETWEEN(block->occurrence_ptr, from.group, to.group + 1);
     PREFETCH_BETWEEN(block->occurrence_offset, from.occurrence, to.occurrence);
-    PREFETCH_BETWEEN(block->occurrence_value, from.occurrence, to.occurrence);
+    if (block->occurrence_value) PREFETCH_BETWEEN(block->occurrence_value, from.occurrence, to.occurrence);
 }
 
 SDCA_INLINE void add_part(SHAPE, const Block *block, ptrdiff_t i, double scale, const double *value,
