@@ -39,8 +39,7 @@ cdef struct Segment:
     bint single
 
 # f(gamma) = -KL(m || beta) - curvature gamma^2 / 2, where KL(m || beta) = cross - slope gamma -
-# H(m) and KL(alpha || beta) = divergence, infinity if that is not known. Differences of f below
-# `noise` mean nothing.
+# H(m) and KL(alpha || beta) = divergence. Differences of f below `noise` mean nothing.
 cdef struct Objective:
     double cross
     double slope

@@ -25,7 +25,8 @@ one, so that it is also a sum of terms that are small themselves::
     m / beta - 1 = (1 - gamma) (alpha - beta) / beta
 
 Here single precision gives a divergence to some six digits, however small it is, and so its
-derivatives. Nothing here knows about graphs.
+derivatives; where alpha and beta are stored in it, their own rounding of 1e-7 leaves fewer, if they
+are near each other. Nothing here knows about graphs.
 """
 
 import numpy as np
@@ -183,7 +184,7 @@ cdef Divergence _relative_divergence(Segment segment, double gamma,
                                    segment.products[p].k * segment.products[p].k, 1.0,
                                    derivatives, sums)
     return Divergence(max(sums[0], 0.0), min(sums[1], 0.0), max(sums[2], 0.0),
-                      sums[3] <= MOST_LOST * sums[0])
+                      sums[3] <= MOST_LOST * max(sums[0], 0.0))
 
 
 cdef char *_alpha_of(Segment segment, Py_ssize_t p) noexcept nogil:

@@ -156,10 +156,40 @@ def test_searches_without_tables(n_states, dtype):
     assert state.n_evaluations > 1
     mixed = (1 - gamma) * before + gamma * beta
     KL = duality.kl(counting, mixed, beta)
-    assert 0.0 < state.doubts[0] < 1e-4 * KL  # so it was done in single precision
+    assert 0.0 < state.doubts[0] < 1e-4 * KL + 1e-7 * np.sqrt(KL)  # so it was in single precision
     stored = 0.0 if dtype == "float64" else SINGLE * np.abs(theta).sum()
     H = entropy.entropy(counting, mixed)
     assert_allclose(state.entropies[0], H, rtol=0, atol=state.doubts[0] + stored + 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n_states", [3, 8, 22])
+def test_searches_where_beta_is_too_small_for_single_precision(n_states, dtype):
+    """The products of single precision give way to tables, which are written out then."""
+    rng = np.random.default_rng(n_states)
+    model = ChainModel(n_states, n_features=2)
+    problem = model.bind([rng.normal(size=(4, 2))], [rng.integers(n_states, size=4)])
+    state = SDCA(dual_dtype=dtype, epsilon=0.5, subprecision=1e-3, search_every=1).init(
+        problem, 1.0
+    )
+    state.w[: 2 * n_states] = 200.0 * rng.uniform(size=2 * n_states)
+    before, m = state.alpha.astype(float), state.m.copy()
+    theta = problem.score(0, state.w)
+    beta, _ = problem.infer(0, theta)
+    assert beta.min() < 2.0**-90
+    change = problem.gather(0, beta) - m
+    gamma, counting = state.step(0), problem.counting(0)
+    curvature = problem.features_norm2(0, change)
+    best, _ = entropy.line_search(counting, before, beta, theta @ change, curvature)
+    assert_allclose(gamma, best, rtol=1e-2, atol=1e-9)
+    mixed = (1 - gamma) * before + gamma * beta
+    assert_allclose(state.alpha, mixed, rtol=1e-6, atol=1e-12)
+    assert state.doubts[0] == 0.0  # so it was done in double precision
+    size = np.abs(theta).max() * 4 + 1
+    H = entropy.entropy(counting, mixed)
+    assert_allclose(
+        state.entropies[0], H, rtol=0, atol=size * (1e-6 if dtype == "float32" else 1e-12)
+    )
 
 
 @pytest.mark.parametrize(

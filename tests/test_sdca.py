@@ -237,12 +237,13 @@ def test_searches_come_at_least_on_every_so_many_visits_of_a_sample(every):
     assert (sum(map(len, searched)) == 60) == (every == 1)
 
 
-def test_gaps_that_are_not_known_well_are_searched():
+def test_gaps_that_are_not_known_well_are_computed():
     """Each step without a search leaves a doubt; 8 times the gap is too much."""
     state = SDCA(search_every=1000, random_state=0).init(letters(), 0.1)
     for i in np.random.default_rng(0).integers(8, size=400):
         before, doubt, first = state.n_evaluations, state.doubts[i], state.visits[i] == 0
         entropy_before = state.entropies[i]
+        exact = duality.block_gaps(state.problem, state.w, state.alpha)[i]
         gamma = state.step(i)
         gap = state.gaps[i]
         if state.n_evaluations == before:
@@ -253,6 +254,8 @@ def test_gaps_that_are_not_known_well_are_searched():
             else:
                 added *= min(1.0, 0.5 * np.sqrt(gap))
             assert_allclose(state.doubts[i], doubt + added)
+        else:
+            assert_allclose(gap, exact, rtol=SINGLE * 20, atol=1e-14)
     assert 0 < state.n_evaluations < 200
 
 

@@ -8,13 +8,16 @@ virtual machine may move its processors from one moment to the next.
 import ctypes
 import math
 import os
+import statistics
 import subprocess
 import sysconfig
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 BOUNCE = """
 #include <stdatomic.h>
@@ -25,7 +28,7 @@ void bounce(_Atomic long *ball, long side, long n) {
     }
 }
 """
-ROUNDS = 10_000
+ROUNDS, REPEATS = 1000, 20
 # Processors that share a cache are nearer than this.
 NEAR = 80.0
 
@@ -42,18 +45,28 @@ def nanoseconds():
     bounce = _bounce()
     if len(processors) < 2 or bounce is None:
         return math.nan
-    ball = (ctypes.c_long * 16)()
+    balls = [ctypes.c_long() for _ in range(REPEATS)]
+    both_there = Barrier(2)
 
     def play(side):
-        os.sched_setaffinity(0, {processors[side]})  # of this thread only
-        bounce(ball, side, 100)
-        started = time.perf_counter()
-        bounce(ctypes.byref(ball, 64), side, ROUNDS)
-        return time.perf_counter() - started
+        try:
+            os.sched_setaffinity(0, {processors[side]})  # of this thread only
+        except OSError:
+            both_there.abort()
+        both_there.wait()
+        times = [time.perf_counter()]
+        for ball in balls:
+            bounce(ctypes.byref(ball), side, ROUNDS)
+            times.append(time.perf_counter())
+        return times
 
     with ThreadPoolExecutor(2) as threads:
-        seconds = min(threads.map(play, range(2)))
-    return 1e9 * seconds / (2 * ROUNDS)
+        try:
+            times, _ = threads.map(play, range(2))
+        except BrokenBarrierError:
+            return math.nan
+    # The median is of rounds that nobody has interrupted.
+    return 1e9 * statistics.median(b - a for a, b in pairwise(times)) / (2 * ROUNDS)
 
 
 @cache
@@ -66,8 +79,8 @@ def _bounce():
         try:
             command = [*compiler, "-O2", "-shared", "-fPIC", "-o", library, source]
             subprocess.run(command, check=True, capture_output=True)
+            function = ctypes.CDLL(os.fspath(library)).bounce
         except (OSError, subprocess.CalledProcessError):
             return None
-        function = ctypes.CDLL(os.fspath(library)).bounce
     function.argtypes = ctypes.c_void_p, ctypes.c_long, ctypes.c_long
     return function

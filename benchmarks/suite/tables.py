@@ -73,10 +73,10 @@ def threads(found):
     rows = [("task", "processors", *heads, "ratio", "ratios of half of the runs", *more, "runs")]
     for task, records in found.items():
         rows.append((task, "all", *_by_numbers_of_threads(records)))
-        far = [not _by_threads([r], "distance")[0, -1] <= NEAR for r in records]
-        if any(far) and not all(far):
-            for name, chosen in (("share a cache", False), ("far apart", True)):
-                part = [r for r, is_far in zip(records, far, strict=True) if is_far == chosen]
+        distances = _by_threads(records, "distance")[:, -1]
+        for name, chosen in (("share a cache", distances <= NEAR), ("far apart", distances > NEAR)):
+            if 0 < chosen.sum() < np.isfinite(distances).sum():
+                part = [records[k] for k in np.flatnonzero(chosen)]
                 rows.append((task, name, *_by_numbers_of_threads(part)))
     return rows
 

@@ -58,7 +58,7 @@ from sdcastruct.solvers.state import threads_for
 cdef double SINGLE_PRECISION = 2e-6, SINGLE_PART = 0.1
 # Smaller gains are none.
 cdef double SMALLEST_GAIN = 1e-16
-# A step needs no search if its gap is known this well: a doubt of at most so many times itself.
+# A gap need not be computed if it is known this well: a doubt of at most so many times itself.
 cdef double TRUST = 8.0
 # The quadratic model of a divergence g may be too small by g gamma (1 - gamma), which is all that
 # convexity allows. But its error is of third order: we count SKEW sqrt(g) times that, if it is
@@ -92,9 +92,10 @@ class SDCA(Solver):
         A fixed step size instead of a line search; "safe" is 1 / (1 + max R_i / (lam n)), which
         the theory guarantees.
     search_every : int, default 16
-        Search at least on every `search_every`-th visit of a sample, and whenever its gap is not
-        known well. In between it takes the step size and the entropy of the quadratic model. With
-        1 or 2 every step raises the dual; with more, a few may lower it a little.
+        Search on every `search_every`-th visit of a sample. In between it takes the step size of
+        the quadratic model and keeps the entropy that follows from it, or in a first step from
+        that of beta; a gap that is not known well is computed before. With 1 or 2 every step
+        raises the dual; with more, a few may lower it a little.
     epsilon : float in (0, 1], default 1e-5
         Weight of the uniform distribution in the initial point; the rest is on the true labels.
     dual_dtype : {"float64", "float32"}, default "float64"
@@ -304,6 +305,8 @@ cdef class SDCAState(DualState):
         KL.value = max(KL.value, 0.0)
         self.entropies_view[i] = f.cross - gamma[0] * f.slope - KL.value
         self.doubts_view[i] = precision * KL.value
+        if segment.single and self.stored.single:
+            self.doubts_view[i] += ROUNDING_OF_SINGLE * sqrt(KL.value)
         return KL
 
     cdef void trust_models(self, Problem problem, Py_ssize_t i, Segment segment, Objective f,
@@ -315,17 +318,18 @@ cdef class SDCAState(DualState):
         most cases, all of it: half of it may well be wrong, and so it counts TRUST times. Later
         KL(m || beta) is almost quadratic.
         """
-        cdef Vertex truth = problem.labels.vertex(i)
-        cdef double left = (1.0 - gamma) * self.entropies_view[i]
+        cdef Vertex truth
+        cdef double left = (1.0 - gamma) * max(self.entropies_view[i], 0.0)
         cdef double doubt = gap * gamma * (1.0 - gamma)
-        if self.visits_view[i] == 0 and TRUST * left < doubt and is_near_vertex(segment, truth):
-            doubt = TRUST * left
-            self.entropies_view[i] = 0.5 * left + entropy_from_vertex(segment, gamma,
-                                                                      f.cross - f.slope, truth)
-        else:
-            self.entropies_view[i] = f.cross - gamma * f.slope - gap * (1.0 - gamma) ** 2
-            if self.visits_view[i] > 0:
-                doubt *= min(1.0, SKEW * sqrt(gap))
+        self.entropies_view[i] = f.cross - gamma * f.slope - gap * (1.0 - gamma) ** 2
+        if self.visits_view[i] > 0:
+            doubt *= min(1.0, SKEW * sqrt(gap))
+        elif TRUST * left < doubt:
+            truth = problem.labels.vertex(i)
+            if is_near_vertex(segment, truth):
+                doubt = TRUST * left
+                self.entropies_view[i] = 0.5 * left + entropy_from_vertex(
+                    segment, gamma, f.cross - f.slope, truth)
         self.doubts_view[i] += doubt
 
     cdef double step_on(self, Problem problem, Workspace space,
